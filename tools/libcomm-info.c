@@ -107,8 +107,8 @@ static void print_progress(const info_options *o, uint64_t share) {
 /* Is it the codec of an earlier pattern, or of net=? */
 static bool is_told(const lcomm_policy *policy, unsigned index) {
   unsigned i = 0;
-  while (!lcomm_codec_choice_equal(lcomm_policy_net_codec(policy, i),
-                                   lcomm_policy_net_codec(policy, index))) {
+  while (!lcomm_codec_spec_equal(lcomm_policy_net_codec(policy, i),
+                                 lcomm_policy_net_codec(policy, index))) {
     i++;
   }
   return i < index;
@@ -118,7 +118,7 @@ static void print_ladders(const lcomm_policy *policy, int nodes) {
   char ladder[256];
   unsigned count = nodes > 1 ? lcomm_policy_net_count(policy) : 1;
   for (unsigned i = 0; i < count; i++) {
-    const lcomm_codec_choice *net = lcomm_policy_net_codec(policy, i);
+    const lcomm_codec_spec *net = lcomm_policy_net_codec(policy, i);
     if (!is_told(policy, i)) {
       printf("%s%s", i > 0 ? "\n             or " : "",
              lcomm_milder_text(lcomm_farthest_codec(net, &policy->node, nodes),

@@ -131,7 +131,7 @@ lcomm_status lcomm_call_bytes(lcomm_comm *comm, lcomm_call_kind kind, uint64_t c
 lcomm_policy_facts lcomm_policy_query_facts(const lcomm_policy *policy) {
   bool lossy = policy->node.format.codec->id != LCOMM_CODEC_NONE, error_feedback = false;
   for (unsigned i = 0; i < lcomm_policy_net_count(policy); i++) {
-    const lcomm_codec_choice *net = lcomm_policy_net_codec(policy, i);
+    const lcomm_codec_spec *net = lcomm_policy_net_codec(policy, i);
     lossy |= net->format.codec->id != LCOMM_CODEC_NONE;
     error_feedback |= net->error_feedback;
   }

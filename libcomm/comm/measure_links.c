@@ -238,7 +238,7 @@ static lcomm_status measure_links(const measuring *m, lcomm_auto_figures *it) {
  * because they will encode together. */
 static void measure_codecs(const lcomm_comm *comm, lcomm_auto_figures *it) {
   for (int i = 0; i < LCOMM_AUTO_CODECS; i++) {
-    lcomm_codec_choice choice = lcomm_auto_candidate(i);
+    lcomm_codec_spec choice = lcomm_auto_candidate(i);
     it->codec[i] = lcomm_codec_cost_measure(comm->kernels, &choice.format);
   }
 }

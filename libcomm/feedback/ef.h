@@ -49,7 +49,7 @@ typedef struct lcomm_ef {
 
   /* What it travels by instead of the codec of request.net or node=; where it does not, the codec
    * is NULL. */
-  lcomm_codec_choice milder;
+  lcomm_codec_spec milder;
 } lcomm_ef;
 
 /* ------------------------------------------------------------------ runs */

@@ -102,8 +102,8 @@ static void write_times(lcomm_writer *w, const contender *all, int last) {
   char name[64];
   for (int i = 0; i <= last; i++) {
     if (all[i].acts) {
-      lcomm_codec_choice choice = lcomm_auto_candidate(i);
-      lcomm_write(w, "%s%s ", separator, lcomm_codec_choice_format(&choice, name, sizeof(name)));
+      lcomm_codec_spec choice = lcomm_auto_candidate(i);
+      lcomm_write(w, "%s%s ", separator, lcomm_codec_spec_format(&choice, name, sizeof(name)));
       lcomm_plan_write_us(w, all[i].us);
       separator = ", ";
     }

@@ -58,7 +58,7 @@ size_t lcomm_plan_describe_timed(const lcomm_plan *plan, const lcomm_topo *topo,
   describe_algorithm(&w, plan, topo);
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
     lcomm_write(&w, "  %-12s%s\n", stage_names[i],
-                lcomm_codec_choice_format(&plan->stages[i], name, sizeof(name)));
+                lcomm_codec_spec_format(&plan->stages[i], name, sizeof(name)));
   }
   lcomm_plan_count(plan, topo, &traffic);
   for (int i = 0; i < LCOMM_LINK_COUNT; i++) {

@@ -69,7 +69,7 @@ static const lcomm_codec_pattern *pattern_of(const lcomm_plan_request *request, 
 lcomm_eligibility lcomm_eligibility_begin(const lcomm_plan_request *request,
                                           const lcomm_policy *policy, int ranks, uint64_t named) {
   const lcomm_codec_pattern *pattern = pattern_of(request, request->op, policy, ranks, named);
-  const lcomm_codec_choice *standard = request->net.format.codec ? &request->net : &policy->net;
+  const lcomm_codec_spec *standard = request->net.format.codec ? &request->net : &policy->net;
   return (lcomm_eligibility){
       .request = request,
       .policy = policy,
@@ -95,7 +95,7 @@ unsigned lcomm_eligibility_equal_ops(const lcomm_plan_request *request, const lc
 
 /* ------------------------------------------------------- tensors, residuals */
 
-static bool asks_for_nothing(const lcomm_codec_choice *choice) {
+static bool asks_for_nothing(const lcomm_codec_spec *choice) {
   return choice->format.codec->id == LCOMM_CODEC_NONE && !choice->format.zstd;
 }
 
@@ -150,7 +150,7 @@ static bool is_small(const lcomm_eligibility *eligibility) {
 }
 
 const char *lcomm_eligibility_why_exact(const lcomm_eligibility *eligibility,
-                                        const lcomm_codec_choice *choice) {
+                                        const lcomm_codec_spec *choice) {
   const lcomm_plan_request *request = eligibility->request;
   const char *never = why_never(request);
   if (asks_for_nothing(choice)) {
@@ -176,7 +176,7 @@ const char *lcomm_eligibility_why_exact(const lcomm_eligibility *eligibility,
 
 const char *lcomm_eligibility_why_plan_exact(const lcomm_eligibility *eligibility,
                                              const lcomm_topo *topo) {
-  const lcomm_codec_choice *node = &eligibility->policy->node;
+  const lcomm_codec_spec *node = &eligibility->policy->node;
   if (topo->nodes > 1 || asks_for_nothing(&eligibility->net) || !asks_for_nothing(node)) {
     return lcomm_eligibility_why_exact(eligibility, topo->nodes > 1 ? &eligibility->net : node);
   }
@@ -185,12 +185,12 @@ const char *lcomm_eligibility_why_plan_exact(const lcomm_eligibility *eligibilit
                           "node (LCOMM_NODES=2 poses as two)";
 }
 
-lcomm_codec_choice lcomm_eligibility_codec(const lcomm_eligibility *eligibility,
-                                           const lcomm_codec_choice *choice) {
-  lcomm_codec_choice made = *choice;
+lcomm_codec_spec lcomm_eligibility_codec(const lcomm_eligibility *eligibility,
+                                         const lcomm_codec_spec *choice) {
+  lcomm_codec_spec made = *choice;
   lcomm_format exact = lcomm_format_exact(eligibility->request->dtype);
   if (lcomm_eligibility_why_exact(eligibility, choice)) {
-    return (lcomm_codec_choice){.format = exact};
+    return (lcomm_codec_spec){.format = exact};
   }
   if (lcomm_format_is_sparse(&made.format) && eligibility->request->density > 0) {
     made.format.density = eligibility->request->density;
@@ -234,7 +234,7 @@ static const char *why_left(const lcomm_plan_request *request, const lcomm_polic
 }
 
 /* Does a codec of the policy act on the call, and lose something? */
-static bool loses(const lcomm_eligibility *eligibility, const lcomm_codec_choice *choice) {
+static bool loses(const lcomm_eligibility *eligibility, const lcomm_codec_spec *choice) {
   return choice->format.codec->id != LCOMM_CODEC_NONE &&
          !lcomm_eligibility_is_exact(&choice->format, eligibility->request->dtype) &&
          !lcomm_eligibility_why_exact(eligibility, choice);
@@ -251,7 +251,7 @@ static bool is_lossy(const lcomm_eligibility *eligibility, const lcomm_topo *top
 static const char *why_chosen_exact(const lcomm_eligibility *plain,
                                     const lcomm_eligibility *error_feedback,
                                     const lcomm_topo *topo) {
-  const lcomm_codec_choice *outer = topo->nodes > 1 ? &plain->net : &plain->policy->node;
+  const lcomm_codec_spec *outer = topo->nodes > 1 ? &plain->net : &plain->policy->node;
   const char *why =
       lcomm_eligibility_why_exact(outer->error_feedback ? error_feedback : plain, outer);
   if (why) {

@@ -15,7 +15,7 @@ typedef struct lcomm_eligibility {
   const lcomm_plan_request *request;
   const lcomm_policy *policy;
   int ranks;                          /* of the communicator */
-  lcomm_codec_choice net;             /* between nodes, if it acts */
+  lcomm_codec_spec net;               /* between nodes, if it acts */
   const lcomm_codec_pattern *pattern; /* that says so; NULL: net=, or the request */
   const char *unmatched;              /* no rule of match= fits it; NULL: one does, or none is
                                          needed */
@@ -25,7 +25,7 @@ typedef struct lcomm_eligibility {
  * come before min=, exempt= before both. */
 typedef struct lcomm_named_data {
   bool exact;
-  lcomm_codec_choice net; /* else */
+  lcomm_codec_spec net; /* else */
 } lcomm_named_data;
 
 /* `named` as lcomm_match_named() says; `call` has the name. */
@@ -39,7 +39,7 @@ lcomm_eligibility lcomm_eligibility_begin(const lcomm_plan_request *request,
 
 /* Why a codec of the policy does not act on the call; NULL when it does. */
 const char *lcomm_eligibility_why_exact(const lcomm_eligibility *eligibility,
-                                        const lcomm_codec_choice *choice);
+                                        const lcomm_codec_spec *choice);
 
 /* The same for a whole plan: of the codec between nodes, or on one node of the codec inside it.
  * Where a policy for links between nodes finds no such link, that is the reason. */
@@ -47,8 +47,8 @@ const char *lcomm_eligibility_why_plan_exact(const lcomm_eligibility *eligibilit
                                              const lcomm_topo *topo);
 
 /* The codec that is used: the policy's, or the exact one. */
-lcomm_codec_choice lcomm_eligibility_codec(const lcomm_eligibility *eligibility,
-                                           const lcomm_codec_choice *choice);
+lcomm_codec_spec lcomm_eligibility_codec(const lcomm_eligibility *eligibility,
+                                         const lcomm_codec_spec *choice);
 
 /* Does the format carry elements of this type exactly? */
 bool lcomm_eligibility_is_exact(const lcomm_format *format, lcomm_dtype dtype);

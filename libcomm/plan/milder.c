@@ -27,17 +27,17 @@ static bool has_room_for_feedback(const lcomm_codec *codec) {
   return codec->id == LCOMM_CODEC_INT4 || codec->id == LCOMM_CODEC_INT8;
 }
 
-static bool milder_class(lcomm_auto_class automatic, unsigned rungs, lcomm_codec_choice *choice) {
+static bool milder_class(lcomm_auto_class automatic, unsigned rungs, lcomm_codec_spec *choice) {
   if (rungs >= (unsigned)automatic) {
-    *choice = (lcomm_codec_choice){.format = lcomm_format_of(&lcomm_codec_none)};
+    *choice = (lcomm_codec_spec){.format = lcomm_format_of(&lcomm_codec_none)};
     return false;
   }
-  *choice = lcomm_auto_choice((lcomm_auto_class)((unsigned)automatic - rungs));
+  *choice = lcomm_auto_spec((lcomm_auto_class)((unsigned)automatic - rungs));
   return true;
 }
 
-bool lcomm_milder_codec(const lcomm_codec_choice *codec, unsigned rungs, bool momentum,
-                        lcomm_codec_choice *choice) {
+bool lcomm_milder_codec(const lcomm_codec_spec *codec, unsigned rungs, bool momentum,
+                        lcomm_codec_spec *choice) {
   const lcomm_codec *it = codec->format.codec;
   if (codec->automatic != LCOMM_AUTO_NONE) {
     return milder_class(codec->automatic, rungs, choice);
@@ -49,32 +49,32 @@ bool lcomm_milder_codec(const lcomm_codec_choice *codec, unsigned rungs, bool mo
     *choice = *codec;
     return true;
   }
-  *choice = (lcomm_codec_choice){.format = lcomm_format_of(it ? it : &lcomm_codec_none)};
+  *choice = (lcomm_codec_spec){.format = lcomm_format_of(it ? it : &lcomm_codec_none)};
   choice->error_feedback =
       codec->error_feedback && !momentum && has_room_for_feedback(choice->format.codec);
   choice->format.zstd = codec->format.zstd && choice->format.codec->id != LCOMM_CODEC_NONE;
   return it != NULL;
 }
 
-const char *lcomm_milder_text(const lcomm_codec_choice *codec, bool momentum, char *text,
+const char *lcomm_milder_text(const lcomm_codec_spec *codec, bool momentum, char *text,
                               size_t size) {
   lcomm_writer w = lcomm_writer_begin(text, size);
-  lcomm_codec_choice choice;
+  lcomm_codec_spec choice;
   char name[64];
   for (unsigned rungs = 0; lcomm_milder_codec(codec, rungs, momentum, &choice); rungs++) {
     lcomm_write(&w, "%s%s", rungs > 0 ? " -> " : "",
-                lcomm_codec_choice_format(&choice, name, sizeof name));
+                lcomm_codec_spec_format(&choice, name, sizeof name));
   }
   return text;
 }
 
-const lcomm_codec_choice *lcomm_farthest_codec(const lcomm_codec_choice *net,
-                                               const lcomm_codec_choice *node, int nodes) {
+const lcomm_codec_spec *lcomm_farthest_codec(const lcomm_codec_spec *net,
+                                             const lcomm_codec_spec *node, int nodes) {
   return nodes > 1 ? net : node;
 }
 
-void lcomm_codecs_soften(lcomm_codec_choice *net, lcomm_codec_choice *node, int nodes,
-                         const lcomm_codec_choice *choice) {
+void lcomm_codecs_soften(lcomm_codec_spec *net, lcomm_codec_spec *node, int nodes,
+                         const lcomm_codec_spec *choice) {
   bool exact = choice->format.codec->id == LCOMM_CODEC_NONE;
   if (nodes > 1 || exact) {
     *net = *choice;

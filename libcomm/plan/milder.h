@@ -21,20 +21,20 @@
 
 /* The codec `rungs` steps milder than `codec`; rungs 0 is itself. False where the ladder has no
  * such step, and *choice is none then. */
-bool lcomm_milder_codec(const lcomm_codec_choice *codec, unsigned rungs, bool momentum,
-                        lcomm_codec_choice *choice);
+bool lcomm_milder_codec(const lcomm_codec_spec *codec, unsigned rungs, bool momentum,
+                        lcomm_codec_spec *choice);
 
 /* "topk:0.01 -> int4-ef -> int8 -> bf16 -> none"; returns text. */
-const char *lcomm_milder_text(const lcomm_codec_choice *codec, bool momentum, char *text,
+const char *lcomm_milder_text(const lcomm_codec_spec *codec, bool momentum, char *text,
                               size_t size);
 
 /* Of data that has the codec `net` between nodes, by net= or a pattern, and `node` inside them: the
  * one of the farthest links of a job, `net` with several nodes, else `node`. A view. */
-const lcomm_codec_choice *lcomm_farthest_codec(const lcomm_codec_choice *net,
-                                               const lcomm_codec_choice *node, int nodes);
+const lcomm_codec_spec *lcomm_farthest_codec(const lcomm_codec_spec *net,
+                                             const lcomm_codec_spec *node, int nodes);
 
 /* The two codecs of data that travels by `choice` there. With none everything is exact. */
-void lcomm_codecs_soften(lcomm_codec_choice *net, lcomm_codec_choice *node, int nodes,
-                         const lcomm_codec_choice *choice);
+void lcomm_codecs_soften(lcomm_codec_spec *net, lcomm_codec_spec *node, int nodes,
+                         const lcomm_codec_spec *choice);
 
 #endif

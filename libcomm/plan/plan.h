@@ -67,7 +67,7 @@ typedef struct lcomm_plan_request {
   double density;      /* of top-k in this stage of a density warm-up; 0: the policy's */
   /* Between nodes, of tensors and of a residual with a name, as lcomm_eligibility_of_name() says.
    * Zero: the policy is asked about a call of this count. */
-  lcomm_codec_choice net;
+  lcomm_codec_spec net;
   const char *name; /* of the communicator, for plain calls; NULL: "" */
   /* Where tensors end inside the vector, ascending; for top-k per tensor.
    * Copied. 0 segments: one segment. */
@@ -108,7 +108,7 @@ typedef struct lcomm_plan {
   uint64_t *part_counts;          /* of uneven parts, else NULL */
   bool error_feedback;            /* as requested */
   bool lossy; /* sums go through a codec that does not carry the caller's elements exactly */
-  lcomm_codec_choice stages[LCOMM_STAGE_COUNT];
+  lcomm_codec_spec stages[LCOMM_STAGE_COUNT];
   lcomm_plan_auto automatic;
   bool checksum;
   lcomm_allreduce_shape shape; /* all-reduce only */

@@ -36,11 +36,12 @@ typedef enum lcomm_auto_class {
   LCOMM_AUTO_COUNT
 } lcomm_auto_class;
 
-typedef struct lcomm_codec_choice {
+/* A codec as a policy says it. */
+typedef struct lcomm_codec_spec {
   lcomm_format format; /* lcomm_codec_none is exact; of auto the coarsest one that is allowed */
   bool error_feedback;
   lcomm_auto_class automatic;
-} lcomm_codec_choice;
+} lcomm_codec_spec;
 
 /* One stage of a density warm-up: for so many steps this share is kept. */
 typedef struct lcomm_ramp_stage {
@@ -86,11 +87,11 @@ typedef struct lcomm_match_rule {
 /* One pattern of net[PATTERN,...]=CODEC. */
 typedef struct lcomm_codec_pattern {
   lcomm_match_rule rule;
-  lcomm_codec_choice codec;
+  lcomm_codec_spec codec;
 } lcomm_codec_pattern;
 
 typedef struct lcomm_policy {
-  lcomm_codec_choice net, node;
+  lcomm_codec_spec net, node;
   uint64_t min_bytes;
   uint64_t warmup_steps;
   unsigned ramp_count;
@@ -128,31 +129,31 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text);
  * character, no other specials. Linear in the product of the lengths. */
 bool lcomm_policy_exempts(const lcomm_policy *policy, const char *name);
 
-bool lcomm_codec_choice_equal(const lcomm_codec_choice *a, const lcomm_codec_choice *b);
+bool lcomm_codec_spec_equal(const lcomm_codec_spec *a, const lcomm_codec_spec *b);
 
 /* The codecs between nodes: 0 is that of net=, those of the patterns follow. */
 static inline unsigned lcomm_policy_net_count(const lcomm_policy *policy) {
   return 1 + policy->pattern_count;
 }
 
-static inline const lcomm_codec_choice *lcomm_policy_net_codec(const lcomm_policy *policy,
-                                                               unsigned index) {
+static inline const lcomm_codec_spec *lcomm_policy_net_codec(const lcomm_policy *policy,
+                                                             unsigned index) {
   return index == 0 ? &policy->net : &policy->patterns[index - 1].codec;
 }
 
-/* Text of one codec choice, e.g. "topk:0.01+ef"; returns text. */
-const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *text, size_t size);
+/* Text of a codec as a policy says it, e.g. "topk:0.01+ef"; returns text. */
+const char *lcomm_codec_spec_format(const lcomm_codec_spec *choice, char *text, size_t size);
 
 /* Parse one CODEC alone, as it stands after "net=" in a policy: int4 has error
  * feedback unless it is taken away. Writes *choice on success only; on a mistake
  * the sentence is as of lcomm_policy_parse, beginning with "codec, column N". */
-lcomm_status lcomm_format_parse(const char *text, lcomm_codec_choice *choice, lcomm_why *error);
+lcomm_status lcomm_format_parse(const char *text, lcomm_codec_spec *choice, lcomm_why *error);
 
 /* A candidate, as a policy would name it. */
-lcomm_codec_choice lcomm_auto_candidate(int candidate);
+lcomm_codec_spec lcomm_auto_candidate(int candidate);
 
 /* The choice that stands for "auto:CLASS" in a policy, for a class other than NONE. */
-lcomm_codec_choice lcomm_auto_choice(lcomm_auto_class automatic);
+lcomm_codec_spec lcomm_auto_spec(lcomm_auto_class automatic);
 
 /* Does a codec of the policy follow from predicted times? */
 bool lcomm_policy_is_automatic(const lcomm_policy *policy);

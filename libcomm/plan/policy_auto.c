@@ -11,18 +11,18 @@ const char *lcomm_auto_class_name(lcomm_auto_class automatic) {
   return names[automatic];
 }
 
-lcomm_codec_choice lcomm_auto_candidate(int candidate) {
+lcomm_codec_spec lcomm_auto_candidate(int candidate) {
   static const lcomm_codec *const codecs[LCOMM_AUTO_COUNT] = {&lcomm_codec_none, &lcomm_codec_none,
                                                               &lcomm_codec_bf16, &lcomm_codec_int8,
                                                               &lcomm_codec_topk};
-  lcomm_codec_choice choice = {.format = lcomm_format_of(codecs[candidate]),
-                               .error_feedback = candidate == LCOMM_AUTO_TOPK};
+  lcomm_codec_spec choice = {.format = lcomm_format_of(codecs[candidate]),
+                             .error_feedback = candidate == LCOMM_AUTO_TOPK};
   choice.format.zstd = candidate == LCOMM_AUTO_LOSSLESS;
   return choice;
 }
 
-lcomm_codec_choice lcomm_auto_choice(lcomm_auto_class automatic) {
-  lcomm_codec_choice choice = lcomm_auto_candidate((int)automatic);
+lcomm_codec_spec lcomm_auto_spec(lcomm_auto_class automatic) {
+  lcomm_codec_spec choice = lcomm_auto_candidate((int)automatic);
   choice.automatic = automatic;
   return choice;
 }

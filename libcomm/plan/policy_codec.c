@@ -219,7 +219,7 @@ static lcomm_status read_options(reader *r, span *rest, lcomm_format *format) {
   return status;
 }
 
-static lcomm_status read_endings(reader *r, span rest, lcomm_codec_choice *choice) {
+static lcomm_status read_endings(reader *r, span rest, lcomm_codec_spec *choice) {
   bool feedback_said = false;
   r->example = "int8+zstd";
   for (span ending; rest.length > 0; rest = lcomm_span_after(rest, ending.length)) {
@@ -260,7 +260,7 @@ static lcomm_status fail_in_node(reader *r, span value, const char *name, const 
 
 /* auto[:CLASS], between nodes only; without a class no error is allowed. */
 static lcomm_status read_auto(reader *r, span value, span rest, lcomm_codec_place place,
-                              lcomm_codec_choice *choice) {
+                              lcomm_codec_spec *choice) {
   r->example = "auto:int8";
   if (place == LCOMM_IN_NODE || !r->key) {
     return lcomm_policy_fail(r, value.text,
@@ -268,13 +268,13 @@ static lcomm_status read_auto(reader *r, span value, span rest, lcomm_codec_plac
                              "here a codec");
   }
   if (rest.length == 0) {
-    *choice = lcomm_auto_choice(LCOMM_AUTO_LOSSLESS);
+    *choice = lcomm_auto_spec(LCOMM_AUTO_LOSSLESS);
     return LCOMM_OK;
   }
   span name = lcomm_span_after(rest, 1);
   for (int i = LCOMM_AUTO_LOSSLESS; i < LCOMM_AUTO_COUNT; i++) {
     if (*rest.text == ':' && lcomm_span_is(name, lcomm_auto_class_name((lcomm_auto_class)i))) {
-      *choice = lcomm_auto_choice((lcomm_auto_class)i);
+      *choice = lcomm_auto_spec((lcomm_auto_class)i);
       return LCOMM_OK;
     }
   }
@@ -284,7 +284,7 @@ static lcomm_status read_auto(reader *r, span value, span rest, lcomm_codec_plac
 }
 
 lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
-                                     lcomm_codec_place place, lcomm_codec_choice *choice) {
+                                     lcomm_codec_place place, lcomm_codec_spec *choice) {
   char quoted[LCOMM_QUOTE_MAX], names[160] = "";
   const char *example = r->example;
   span name = lcomm_span_before(value, ":+-"), rest = lcomm_span_after(value, name.length);
@@ -305,7 +305,7 @@ lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
   if (place == LCOMM_IN_NODE && codec->id == LCOMM_CODEC_TOPK) {
     return fail_in_node(r, value, codec->name, "");
   }
-  lcomm_codec_choice read = {.format = lcomm_format_of(codec)};
+  lcomm_codec_spec read = {.format = lcomm_format_of(codec)};
   read.error_feedback = place == LCOMM_ON_NET && codec->id == LCOMM_CODEC_INT4;
   lcomm_status status = read_options(r, &rest, &read.format);
   if (status == LCOMM_OK) {
@@ -322,7 +322,7 @@ lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_format_parse(const char *text, lcomm_codec_choice *choice, lcomm_why *error) {
+lcomm_status lcomm_format_parse(const char *text, lcomm_codec_spec *choice, lcomm_why *error) {
   reader r = {.text = text ? text : "", .example = "int8", .error = error};
   error->text[0] = '\0';
   return lcomm_policy_read_codec(&r, (span){r.text, strlen(r.text)}, LCOMM_ON_NET, choice);

@@ -57,7 +57,7 @@ static void write_options(lcomm_writer *w, const lcomm_format *format) {
   }
 }
 
-const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *text, size_t size) {
+const char *lcomm_codec_spec_format(const lcomm_codec_spec *choice, char *text, size_t size) {
   lcomm_writer w = lcomm_writer_begin(text, size);
   if (choice->automatic) {
     lcomm_write(&w, "auto:%s", lcomm_auto_class_name(choice->automatic));
@@ -76,7 +76,7 @@ const char *lcomm_codec_choice_format(const lcomm_codec_choice *choice, char *te
   return text;
 }
 
-bool lcomm_codec_choice_equal(const lcomm_codec_choice *a, const lcomm_codec_choice *b) {
+bool lcomm_codec_spec_equal(const lcomm_codec_spec *a, const lcomm_codec_spec *b) {
   return lcomm_format_equal(&a->format, &b->format) && a->error_feedback == b->error_feedback &&
          a->automatic == b->automatic;
 }
@@ -84,11 +84,11 @@ bool lcomm_codec_choice_equal(const lcomm_codec_choice *a, const lcomm_codec_cho
 /* --------------------------------------------------------------- policies */
 
 /* Every word begins with a space; the first one is dropped at the end. */
-static void write_codec(lcomm_writer *w, const char *key, const lcomm_codec_choice *choice,
-                        const lcomm_codec_choice *standard) {
+static void write_codec(lcomm_writer *w, const char *key, const lcomm_codec_spec *choice,
+                        const lcomm_codec_spec *standard) {
   char name[LCOMM_CODEC_TEXT_MAX];
-  if (!lcomm_codec_choice_equal(choice, standard)) {
-    lcomm_write(w, " %s=%s", key, lcomm_codec_choice_format(choice, name, sizeof name));
+  if (!lcomm_codec_spec_equal(choice, standard)) {
+    lcomm_write(w, " %s=%s", key, lcomm_codec_spec_format(choice, name, sizeof name));
   }
 }
 
@@ -201,7 +201,7 @@ typedef struct net_codecs {
 static net_codecs look_at_codecs(const lcomm_policy *policy) {
   net_codecs any = {0};
   for (unsigned i = 0; i < lcomm_policy_net_count(policy); i++) {
-    const lcomm_codec_choice *it = lcomm_policy_net_codec(policy, i);
+    const lcomm_codec_spec *it = lcomm_policy_net_codec(policy, i);
     bool sparse = lcomm_format_is_sparse(&it->format);
     any.lossy |= it->format.codec->id != LCOMM_CODEC_NONE;
     any.zstd |= it->format.zstd;

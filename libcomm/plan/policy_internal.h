@@ -14,7 +14,7 @@ enum {
   LCOMM_SCOPE_COUNT = 2,
   LCOMM_ALGORITHM_COUNT = 6,
   LCOMM_QUOTE_MAX = 64,      /* a quoted piece of a policy, with the terminator */
-  LCOMM_CODEC_TEXT_MAX = 64, /* the longest text of a codec choice, likewise */
+  LCOMM_CODEC_TEXT_MAX = 64, /* the longest text of a codec, likewise */
   LCOMM_DECIMAL_TEXT_MAX = 48
 };
 
@@ -138,7 +138,7 @@ typedef enum lcomm_codec_place { LCOMM_ON_NET, LCOMM_IN_NODE } lcomm_codec_place
 
 /* One CODEC of the grammar. *choice is written on success only. */
 lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
-                                     lcomm_codec_place place, lcomm_codec_choice *choice);
+                                     lcomm_codec_place place, lcomm_codec_spec *choice);
 
 /* Words that contradict each other: NULL if there are none, else what is wrong
  * and what is expected. *key is the word to blame, one that was given. */

@@ -32,7 +32,7 @@ bool lcomm_policy_has_patterns(lcomm_span word) {
   return word.length > strlen("net") && memcmp(word.text, "net[", strlen("net[")) == 0;
 }
 
-static lcomm_status read_list(lcomm_policy_reader *r, span list, const lcomm_codec_choice *codec,
+static lcomm_status read_list(lcomm_policy_reader *r, span list, const lcomm_codec_spec *codec,
                               lcomm_policy *policy) {
   for (;;) {
     span text = lcomm_span_before(list, ",");
@@ -53,7 +53,7 @@ static lcomm_status read_list(lcomm_policy_reader *r, span list, const lcomm_cod
 /* The list ends with the first "]=", so names in it may hold brackets. */
 lcomm_status lcomm_policy_read_patterns(lcomm_policy_reader *r, lcomm_span word,
                                         lcomm_policy *policy) {
-  lcomm_codec_choice codec;
+  lcomm_codec_spec codec;
   span list = lcomm_span_after(word, strlen("net[")), value = list;
   r->key = "net[*.bias,size<=64K]";
   r->example = "bf16";
@@ -83,13 +83,12 @@ void lcomm_policy_write_patterns(lcomm_writer *w, const lcomm_policy *policy) {
   char codec[LCOMM_CODEC_TEXT_MAX];
   for (unsigned i = 0; i < policy->pattern_count && i < LCOMM_POLICY_PATTERNS_MAX; i++) {
     const lcomm_codec_pattern *it = &policy->patterns[i];
-    bool first = i == 0 || !lcomm_codec_choice_equal(&it[-1].codec, &it->codec);
-    bool last =
-        i + 1 == policy->pattern_count || !lcomm_codec_choice_equal(&it->codec, &it[1].codec);
+    bool first = i == 0 || !lcomm_codec_spec_equal(&it[-1].codec, &it->codec);
+    bool last = i + 1 == policy->pattern_count || !lcomm_codec_spec_equal(&it->codec, &it[1].codec);
     lcomm_write(w, "%s", first ? " net[" : ",");
     lcomm_policy_write_rule(w, &it->rule);
     if (last) {
-      lcomm_write(w, "]=%s", lcomm_codec_choice_format(&it->codec, codec, sizeof codec));
+      lcomm_write(w, "]=%s", lcomm_codec_spec_format(&it->codec, codec, sizeof codec));
     }
   }
 }

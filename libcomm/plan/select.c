@@ -29,8 +29,8 @@ enum {
  * bits per entry. */
 static const double DENSE_RESULT_DENSITY = 8.25 / 24.3;
 
-static lcomm_codec_choice exact_choice(lcomm_dtype dtype) {
-  return (lcomm_codec_choice){.format = lcomm_format_exact(dtype)};
+static lcomm_codec_spec exact_spec(lcomm_dtype dtype) {
+  return (lcomm_codec_spec){.format = lcomm_format_exact(dtype)};
 }
 
 /* Partial sums travel as they are. Not so for 16-bit buffers: their exact
@@ -55,8 +55,8 @@ static const char *why_compressed(const lcomm_eligibility *eligibility) {
 
 /* The choice between nodes: of auto the candidate for which this plan is made, where one of them
  * may act. */
-static lcomm_codec_choice choose_net(lcomm_plan *plan, const lcomm_eligibility *eligibility) {
-  lcomm_codec_choice dense = lcomm_auto_candidate(LCOMM_AUTO_BF16);
+static lcomm_codec_spec choose_net(lcomm_plan *plan, const lcomm_eligibility *eligibility) {
+  lcomm_codec_spec dense = lcomm_auto_candidate(LCOMM_AUTO_BF16);
   if (!eligibility->net.automatic || lcomm_eligibility_why_exact(eligibility, &dense)) {
     return eligibility->net;
   }
@@ -68,19 +68,19 @@ static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
                           const lcomm_policy *policy, const lcomm_topo *topo) {
   uint64_t named = lcomm_match_named(policy, request->name ? request->name : "");
   lcomm_eligibility eligibility = lcomm_eligibility_begin(request, policy, topo->size, named);
-  lcomm_codec_choice net = topo->nodes > 1 ? choose_net(plan, &eligibility) : eligibility.net;
-  const lcomm_codec_choice *outer = topo->nodes > 1 ? &net : &policy->node;
+  lcomm_codec_spec net = topo->nodes > 1 ? choose_net(plan, &eligibility) : eligibility.net;
+  const lcomm_codec_spec *outer = topo->nodes > 1 ? &net : &policy->node;
   plan->ops = lcomm_eligibility_equal_ops(request, policy, topo->size, named);
   plan->stages[LCOMM_STAGE_NODE] = lcomm_eligibility_codec(&eligibility, &policy->node);
   plan->stages[LCOMM_STAGE_NET] =
-      topo->nodes > 1 ? lcomm_eligibility_codec(&eligibility, &net) : exact_choice(plan->dtype);
+      topo->nodes > 1 ? lcomm_eligibility_codec(&eligibility, &net) : exact_spec(plan->dtype);
   plan->stages[LCOMM_STAGE_RESULT] = lcomm_eligibility_codec(&eligibility, outer);
   const char *why =
       plan->automatic.allowed ? NULL : lcomm_eligibility_why_plan_exact(&eligibility, topo);
   snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : why_compressed(&eligibility));
   if (lcomm_collective_moves(plan->collective)) { /* as they are, whatever the type */
     for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
-      plan->stages[i] = exact_choice(LCOMM_FLOAT32);
+      plan->stages[i] = exact_spec(LCOMM_FLOAT32);
     }
   }
   plan->plain = is_plain(plan);
@@ -258,7 +258,7 @@ static void choose_result(lcomm_plan *plan, lcomm_stage stage) {
       lcomm_plan_density(plan, stage, 0, plan->vector_count) > DENSE_RESULT_DENSITY) {
     say(plan, "at this density a dense int8 result is smaller");
     plan->stages[LCOMM_STAGE_RESULT] =
-        (lcomm_codec_choice){.format = lcomm_format_of(&lcomm_codec_int8), .error_feedback = true};
+        (lcomm_codec_spec){.format = lcomm_format_of(&lcomm_codec_int8), .error_feedback = true};
   }
 }
 

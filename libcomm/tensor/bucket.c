@@ -33,7 +33,7 @@ static bool is_of_kind(const lcomm_bucket *bucket, const lcomm_tensor *tensor,
                        const lcomm_named_data *policy) {
   return bucket->dtype == tensor->dtype && bucket->op == tensor->op &&
          bucket->rungs == tensor->guarded.rungs && bucket->ef.exact == policy->exact &&
-         (policy->exact || lcomm_codec_choice_equal(&bucket->ef.request.net, &policy->net));
+         (policy->exact || lcomm_codec_spec_equal(&bucket->ef.request.net, &policy->net));
 }
 
 /* The open bucket of this kind, NULL if there is none with room. Only the
@@ -242,7 +242,7 @@ static lcomm_status make_ef(lcomm_bucket *bucket) {
   lcomm_comm *comm = bucket->comm;
   const lcomm_policy *policy = &comm->settings.policy;
   bool whole = policy->scope == LCOMM_SCOPE_BUCKET, exact = bucket->ef.exact;
-  lcomm_codec_choice net = bucket->ef.request.net;
+  lcomm_codec_spec net = bucket->ef.request.net;
   bool clips = !LCOMM_DTYPE_IS_WHOLE(bucket->dtype);
   bucket->ends = malloc(bucket->tensor_count * sizeof *bucket->ends);
   for (size_t i = 0; bucket->ends && i < bucket->tensor_count; i++) {

@@ -10,13 +10,13 @@
 
 /* ---------------------------------------------------------------- making */
 
-const lcomm_codec_choice *lcomm_guard_policy_codec(const lcomm_ef *ef) {
+const lcomm_codec_spec *lcomm_guard_policy_codec(const lcomm_ef *ef) {
   const lcomm_comm *comm = ef->comm;
   return lcomm_farthest_codec(&ef->request.net, &comm->settings.policy.node, comm->topo.nodes);
 }
 
-lcomm_codec_choice lcomm_guard_codec(const lcomm_ef *ef, unsigned rungs) {
-  lcomm_codec_choice choice;
+lcomm_codec_spec lcomm_guard_codec(const lcomm_ef *ef, unsigned rungs) {
+  lcomm_codec_spec choice;
   (void)lcomm_milder_codec(lcomm_guard_policy_codec(ef), rungs,
                            ef->comm->settings.policy.momentum > 0, &choice);
   return choice;

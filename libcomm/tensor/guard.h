@@ -57,7 +57,7 @@ typedef struct lcomm_guard_share {
   bool has_residual;      /* its codec may have, see `by` */
   bool taken;             /* in this step, or in a call whose samples are not summed yet */
   uint64_t step;          /* or call, whose sample it is */
-  lcomm_codec_choice by;  /* of it, on the farthest links; of net=auto what it has chosen */
+  lcomm_codec_spec by;    /* of it, on the farthest links; of net=auto what it has chosen */
   /* In lcomm_guard.sums: contributions, then residuals if it has any, of all blocks; of a
    * reduce-scatter, of which each rank has a part, results as well; and in the end how many entries
    * waited. */
@@ -103,8 +103,8 @@ lcomm_status lcomm_guard_complete(lcomm_guard *guard);
 
 /* What the policy has for such data on the farthest links, and the codec that is `rungs` milder,
  * see lcomm_ef.milder. */
-const lcomm_codec_choice *lcomm_guard_policy_codec(const lcomm_ef *ef);
-lcomm_codec_choice lcomm_guard_codec(const lcomm_ef *ef, unsigned rungs);
+const lcomm_codec_spec *lcomm_guard_policy_codec(const lcomm_ef *ef);
+lcomm_codec_spec lcomm_guard_codec(const lcomm_ef *ef, unsigned rungs);
 
 /* Elements of it are sampled at most, as one of several with `all_count` elements together. */
 void lcomm_guard_share_out(lcomm_guard_share *share, uint64_t count, uint64_t all_count,

@@ -75,7 +75,7 @@ static bool compare(const lcomm_guard_share *share) {
   if (!lcomm_guard_compare(share->sums, residuals, share->results, elements, figures)) {
     return false;
   }
-  lcomm_codec_choice_format(&share->by, figures->codec, sizeof(figures->codec));
+  lcomm_codec_spec_format(&share->by, figures->codec, sizeof(figures->codec));
   figures->step = share->step;
   figures->waited = (uint64_t)*share->waited;
   figures->checks++;
@@ -83,8 +83,8 @@ static bool compare(const lcomm_guard_share *share) {
 }
 
 /* net=auto goes to the class below that of the codec which it had chosen. */
-static lcomm_codec_choice next_codec(const lcomm_guard_share *share, lcomm_guard_verdict verdict) {
-  lcomm_codec_choice next = lcomm_guard_codec(share->ef, share->guarded->rungs);
+static lcomm_codec_spec next_codec(const lcomm_guard_share *share, lcomm_guard_verdict verdict) {
+  lcomm_codec_spec next = lcomm_guard_codec(share->ef, share->guarded->rungs);
   while (verdict == LCOMM_GUARD_FALL && next.automatic != LCOMM_AUTO_NONE &&
          next.format.codec == share->by.format.codec) {
     next = lcomm_guard_codec(share->ef, ++share->guarded->rungs);
@@ -95,7 +95,7 @@ static lcomm_codec_choice next_codec(const lcomm_guard_share *share, lcomm_guard
 static lcomm_guard_verdict evaluate(const lcomm_guard_share *share) {
   const lcomm_policy *policy = &share->ef->comm->settings.policy;
   lcomm_guarded *guarded = share->guarded;
-  lcomm_codec_choice next;
+  lcomm_codec_spec next;
   bool has_milder = lcomm_milder_codec(lcomm_guard_policy_codec(share->ef), guarded->rungs + 1,
                                        policy->momentum > 0, &next);
   guarded->patience += guarded->patience == 0 ? LCOMM_GUARD_PATIENCE : 0;
@@ -103,7 +103,7 @@ static lcomm_guard_verdict evaluate(const lcomm_guard_share *share) {
       lcomm_guard_evaluate(&policy->guard, share->by.error_feedback, has_milder, guarded);
   guarded->figures.fallbacks += verdict == LCOMM_GUARD_FALL;
   next = next_codec(share, verdict);
-  lcomm_codec_choice_format(&next, guarded->figures.next, sizeof(guarded->figures.next));
+  lcomm_codec_spec_format(&next, guarded->figures.next, sizeof(guarded->figures.next));
   return verdict;
 }
 

@@ -76,7 +76,7 @@ void lcomm_residual_guard_free(lcomm_residual *residual) {
 void lcomm_residual_guard_forget(lcomm_residual *residual) {
   lcomm_residual_guard_free(residual);
   lcomm_guarded_forget(&residual->guarded);
-  residual->ef.milder = (lcomm_codec_choice){.format = {.codec = NULL}};
+  residual->ef.milder = (lcomm_codec_spec){.format = {.codec = NULL}};
 }
 
 /* ---------------------------------------------------------------- preparing */
@@ -87,7 +87,7 @@ static lcomm_status change(lcomm_residual *residual) {
   unsigned rungs = residual->guarded.rungs;
   bool leaves = false;
   lcomm_residual_guard_free(residual);
-  ef->milder = (lcomm_codec_choice){.format = {.codec = NULL}};
+  ef->milder = (lcomm_codec_spec){.format = {.codec = NULL}};
   if (rungs > 0) {
     ef->milder = lcomm_guard_codec(ef, rungs);
   }

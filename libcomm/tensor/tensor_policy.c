@@ -24,9 +24,9 @@ lcomm_status lcomm_tensor_codec(lcomm_comm *comm, const lcomm_tensor *tensor, lc
     return lcomm_refuse_null(comm, "lcomm_tensor_codec", "text");
   }
   lcomm_named_data policy = lcomm_tensor_policy(tensor);
-  lcomm_codec_choice exact = {.format = {.codec = &lcomm_codec_none}};
-  const lcomm_codec_choice *codec = &comm->settings.policy.node;
+  lcomm_codec_spec exact = {.format = {.codec = &lcomm_codec_none}};
+  const lcomm_codec_spec *codec = &comm->settings.policy.node;
   codec = link == LCOMM_LINK_NET ? &policy.net : codec;
-  lcomm_codec_choice_format(policy.exact ? &exact : codec, text, size);
+  lcomm_codec_spec_format(policy.exact ? &exact : codec, text, size);
   return LCOMM_OK;
 }

@@ -27,11 +27,11 @@ static void ladders_are_told(void **state) {
 static void expect_ladder(const char *policy, bool momentum, const char *const *ladder,
                           unsigned rungs) {
   lcomm_policy it = parse(policy);
-  lcomm_codec_choice choice;
+  lcomm_codec_spec choice;
   char text[64];
   for (unsigned i = 0; i < rungs; i++) {
     assert_true(lcomm_milder_codec(&it.net, i, momentum, &choice));
-    assert_string_equal(lcomm_codec_choice_format(&choice, text, sizeof(text)), ladder[i]);
+    assert_string_equal(lcomm_codec_spec_format(&choice, text, sizeof(text)), ladder[i]);
   }
   assert_false(lcomm_milder_codec(&it.net, rungs, momentum, &choice));
   assert_false(lcomm_milder_codec(&it.net, rungs + 1, momentum, &choice));
@@ -69,7 +69,7 @@ static void error_feedback_goes_along_to_integers(void **state) {
 /* With none nothing loses a bit, inside nodes neither. */
 static void codecs_are_softened_where_the_links_are_farthest(void **state) {
   (void)state;
-  lcomm_codec_choice choice = {.format = lcomm_format_of(&lcomm_codec_bf16)};
+  lcomm_codec_spec choice = {.format = lcomm_format_of(&lcomm_codec_bf16)};
   lcomm_policy policy = parse("net=int8 node=fp16");
   assert_ptr_equal(lcomm_farthest_codec(&policy.net, &policy.node, 2), &policy.net);
   assert_ptr_equal(lcomm_farthest_codec(&policy.net, &policy.node, 1), &policy.node);

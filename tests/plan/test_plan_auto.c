@@ -150,7 +150,7 @@ static void the_word_is_read_and_written(void **state) {
   expect_refusal("net=auto+ef", 9, "expected auto:lossless");
   expect_refusal("net=auto:topk ramp=0.1@5", 15, "expected net=topk");
   lcomm_why error;
-  lcomm_codec_choice choice;
+  lcomm_codec_spec choice;
   assert_int_equal(lcomm_format_parse("auto:int8", &choice, &error), LCOMM_ERR_POLICY);
 }
 

@@ -19,8 +19,8 @@
 #include "libcomm/plan/policy.h"
 #include "tests/support/unit_tests.h"
 
-static lcomm_codec_choice parse(const char *text) {
-  lcomm_codec_choice choice;
+static lcomm_codec_spec parse(const char *text) {
+  lcomm_codec_spec choice;
   lcomm_why error;
   lcomm_status status = lcomm_format_parse(text, &choice, &error);
   if (status != LCOMM_OK) {
@@ -32,11 +32,11 @@ static lcomm_codec_choice parse(const char *text) {
 }
 
 /* `text` is written as `canonical`, which is read as the same choice. */
-static lcomm_codec_choice expect(const char *text, const char *canonical) {
+static lcomm_codec_spec expect(const char *text, const char *canonical) {
   char formatted[64];
-  lcomm_codec_choice choice = parse(text);
-  assert_string_equal(lcomm_codec_choice_format(&choice, formatted, sizeof formatted), canonical);
-  lcomm_codec_choice reread = parse(formatted);
+  lcomm_codec_spec choice = parse(text);
+  assert_string_equal(lcomm_codec_spec_format(&choice, formatted, sizeof formatted), canonical);
+  lcomm_codec_spec reread = parse(formatted);
   assert_true(lcomm_format_equal(&choice.format, &reread.format));
   assert_int_equal(choice.error_feedback, reread.error_feedback);
   return choice;
@@ -45,7 +45,7 @@ static lcomm_codec_choice expect(const char *text, const char *canonical) {
 static void expect_refusal(const char *text, int column, const char *what) {
   char start[64];
   lcomm_why error;
-  lcomm_codec_choice untouched, choice;
+  lcomm_codec_spec untouched, choice;
   memset(&untouched, 0x5a, sizeof untouched);
   memcpy(&choice, &untouched, sizeof choice);
   snprintf(start, sizeof start, "codec, column %d: ", column);
@@ -66,7 +66,7 @@ static void every_codec_has_its_standard_format(void **state) {
     lcomm_format standard = lcomm_format_of(*codec);
     snprintf(text, sizeof text, "%s%s", (*codec)->name,
              (*codec)->id == LCOMM_CODEC_TOPK ? ":0.01" : "");
-    lcomm_codec_choice choice = parse(text);
+    lcomm_codec_spec choice = parse(text);
     assert_true(lcomm_format_equal(&choice.format, &standard));
     assert_int_equal(choice.error_feedback, (*codec)->id == LCOMM_CODEC_INT4);
   }
@@ -83,7 +83,7 @@ static void endings_come_in_any_order_and_are_written_in_one(void **state) {
     }
     snprintf(text, sizeof text, "%s%s+zstd+ef", (*codec)->name, kept);
     snprintf(canonical, sizeof canonical, "%s%s+ef+zstd", (*codec)->name, kept);
-    lcomm_codec_choice choice = expect(text, canonical);
+    lcomm_codec_spec choice = expect(text, canonical);
     assert_true(choice.error_feedback && choice.format.zstd);
     expect(canonical, canonical);
     snprintf(text, sizeof text, "%s%s+zstd-ef", (*codec)->name, kept);
@@ -107,7 +107,7 @@ static void int4_has_feedback_unless_told_otherwise(void **state) {
 static void fp16_has_a_scale(void **state) {
   (void)state;
   assert_int_equal(expect("fp16:scale=block", "fp16:scale=block").format.variant, LCOMM_FP16_BLOCK);
-  lcomm_codec_choice choice = expect("fp16:scale=2^10", "fp16:scale=2^10");
+  lcomm_codec_spec choice = expect("fp16:scale=2^10", "fp16:scale=2^10");
   assert_int_equal(choice.format.variant, LCOMM_FP16_FIXED);
   assert_int_equal(choice.format.exponent, 10);
   choice = expect("fp16:scale=2^-24-ef", "fp16:scale=2^-24");
@@ -157,7 +157,7 @@ static void blocks_are_those_of_the_codec(void **state) {
 
 static void fp8_can_be_rounded_stochastically(void **state) {
   (void)state;
-  lcomm_codec_choice choice = expect("fp8e4m3:stochastic,block=32", "fp8e4m3:block=32,stochastic");
+  lcomm_codec_spec choice = expect("fp8e4m3:stochastic,block=32", "fp8e4m3:block=32,stochastic");
   assert_true(choice.format.stochastic);
   assert_int_equal(choice.format.block, 32);
   expect("fp8e5m2:stochastic+ef", "fp8e5m2:stochastic+ef");
@@ -167,7 +167,7 @@ static void fp8_can_be_rounded_stochastically(void **state) {
 
 static void topk_keeps_a_share_or_a_number(void **state) {
   (void)state;
-  lcomm_codec_choice choice = expect("topk:k=1000", "topk:k=1000");
+  lcomm_codec_spec choice = expect("topk:k=1000", "topk:k=1000");
   assert_int_equal(choice.format.kept, 1000);
   assert_true(choice.format.density == 0);
   choice = expect("topk:0.25", "topk:0.25");
@@ -189,7 +189,7 @@ static void topk_keeps_a_share_or_a_number(void **state) {
 
 static void kept_values_are_bf16_or_int8(void **state) {
   (void)state;
-  lcomm_codec_choice choice = expect("topk:0.01,values=int8+ef", "topk:0.01,values=int8+ef");
+  lcomm_codec_spec choice = expect("topk:0.01,values=int8+ef", "topk:0.01,values=int8+ef");
   assert_int_equal(choice.format.variant, LCOMM_TOPK_INT8);
   choice = expect("topk:0.01,values=bf16", "topk:0.01");
   assert_int_equal(choice.format.variant, LCOMM_VARIANT_PLAIN);
@@ -202,18 +202,18 @@ static void the_longest_text_fits(void **state) {
   (void)state;
   expect("topk:1.23456789012345e-8,values=int8+ef+zstd",
          "topk:1.23456789012345e-8,values=int8+ef+zstd");
-  lcomm_codec_choice choice = parse("topk:0.01+ef");
+  lcomm_codec_spec choice = parse("topk:0.01+ef");
   char text[8];
-  assert_string_equal(lcomm_codec_choice_format(&choice, text, sizeof text), "topk:0.");
-  assert_string_equal(lcomm_codec_choice_format(&choice, text, 1), "");
+  assert_string_equal(lcomm_codec_spec_format(&choice, text, sizeof text), "topk:0.");
+  assert_string_equal(lcomm_codec_spec_format(&choice, text, 1), "");
   text[0] = 'x';
-  assert_int_equal(*lcomm_codec_choice_format(&choice, text, 0), 'x');
+  assert_int_equal(*lcomm_codec_spec_format(&choice, text, 0), 'x');
 }
 
 static void unknown_codecs_are_refused(void **state) {
   (void)state;
   lcomm_why error;
-  lcomm_codec_choice choice;
+  lcomm_codec_spec choice;
   assert_int_equal(lcomm_format_parse("int9", &choice, &error), LCOMM_ERR_POLICY);
   assert_string_equal(error.text,
                       "codec, column 1: unknown codec 'int9'; expected one of none, fp16, "

@@ -99,7 +99,7 @@ static const char *codec_of(const char *text, const char *name, uint64_t bytes) 
                            .ranks = 4,
                            .name = name};
   lcomm_named_data data = lcomm_eligibility_of_name(&policy, lcomm_match_named(&policy, ""), &call);
-  return data.exact ? "exact" : lcomm_codec_choice_format(&data.net, codec, sizeof codec);
+  return data.exact ? "exact" : lcomm_codec_spec_format(&data.net, codec, sizeof codec);
 }
 
 static void the_first_pattern_that_fits_counts(void **state) {
@@ -140,7 +140,7 @@ static const char *codec_of_call(const char *text, const char *comm, lcomm_plan_
   static char codec[64];
   request.name = comm;
   lcomm_plan *plan = make_plan(text, 4, 4, 0, request);
-  lcomm_codec_choice_format(&plan->stages[LCOMM_STAGE_NET], codec, sizeof codec);
+  lcomm_codec_spec_format(&plan->stages[LCOMM_STAGE_NET], codec, sizeof codec);
   bool by_pattern = strstr(plan->reason, "a pattern of the policy's net[...]") != NULL;
   lcomm_plan_destroy(plan);
   return by_pattern ? codec : strcmp(codec, "none") == 0 ? "exact" : "net";

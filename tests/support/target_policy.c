@@ -59,27 +59,27 @@ static void check_format(const lcomm_format *format) {
                "top-k keeps a share or a number");
 }
 
-static void check_choice(const lcomm_codec_choice *choice) {
+static void check_choice(const lcomm_codec_spec *choice) {
   char text[64];
   lcomm_why error;
-  lcomm_codec_choice reread;
+  lcomm_codec_spec reread;
   check_format(&choice->format);
   fuzz_require(!choice->error_feedback || choice->format.codec->id != LCOMM_CODEC_NONE,
                "what is exact has no error feedback");
-  lcomm_codec_choice_format(choice, text, sizeof text);
+  lcomm_codec_spec_format(choice, text, sizeof text);
   fuzz_require(strlen(text) < sizeof text - 1, "the text of a codec is short");
   if (choice->automatic) { /* a word of policies, no codec */
     fuzz_require(lcomm_format_parse(text, &reread, &error) != LCOMM_OK, "auto is no codec alone");
     return;
   }
   fuzz_require(lcomm_format_parse(text, &reread, &error) == LCOMM_OK, "the text of a codec parses");
-  fuzz_require(lcomm_codec_choice_equal(choice, &reread), "a codec survives its text");
+  fuzz_require(lcomm_codec_spec_equal(choice, &reread), "a codec survives its text");
 }
 
 static void check_codec(const char *text) {
   char *word = calloc(strlen(text) + 5, 1);
   lcomm_why error;
-  lcomm_codec_choice choice;
+  lcomm_codec_spec choice;
   lcomm_policy policy;
   lcomm_status status = lcomm_format_parse(text, &choice, &error);
   fuzz_require(word != NULL, "the test machine has memory");
@@ -89,7 +89,7 @@ static void check_codec(const char *text) {
     status = lcomm_policy_parse(word, &policy, &error);
     fuzz_require(strlen(word) >= LCOMM_POLICY_MAX - 1 || status == LCOMM_OK,
                  "a codec is a word of net");
-    fuzz_require(status != LCOMM_OK || lcomm_codec_choice_equal(&choice, &policy.net),
+    fuzz_require(status != LCOMM_OK || lcomm_codec_spec_equal(&choice, &policy.net),
                  "a codec alone is the same as after net=");
   } else {
     fuzz_require(status == LCOMM_ERR_POLICY, "a bad codec is a policy error");
@@ -122,7 +122,7 @@ static void check_equal_rules(const lcomm_policy *a, const lcomm_policy *b) {
   }
   for (unsigned i = 0; i < a->pattern_count; i++) {
     check_equal_rule(&a->patterns[i].rule, &b->patterns[i].rule);
-    fuzz_require(lcomm_codec_choice_equal(&a->patterns[i].codec, &b->patterns[i].codec),
+    fuzz_require(lcomm_codec_spec_equal(&a->patterns[i].codec, &b->patterns[i].codec),
                  "the codec of a pattern survives its text");
   }
 }
@@ -175,8 +175,8 @@ static void check_pattern(const lcomm_policy *a, const lcomm_policy *b, const ch
 /* --------------------------------------------------------------- policies */
 
 static void check_equal(const lcomm_policy *a, const lcomm_policy *b) {
-  fuzz_require(lcomm_codec_choice_equal(&a->net, &b->net) &&
-                   lcomm_codec_choice_equal(&a->node, &b->node),
+  fuzz_require(lcomm_codec_spec_equal(&a->net, &b->net) &&
+                   lcomm_codec_spec_equal(&a->node, &b->node),
                "codecs survive their text");
   fuzz_require(a->min_bytes == b->min_bytes && a->warmup_steps == b->warmup_steps &&
                    a->bucket_bytes == b->bucket_bytes,
@@ -202,7 +202,7 @@ static void check_equal(const lcomm_policy *a, const lcomm_policy *b) {
 static void check_ranges(const lcomm_policy *policy) {
   bool sparse = false, feedback = false, lossy = false, dense_feedback = false;
   for (unsigned i = 0; i < lcomm_policy_net_count(policy); i++) {
-    const lcomm_codec_choice *net = lcomm_policy_net_codec(policy, i);
+    const lcomm_codec_spec *net = lcomm_policy_net_codec(policy, i);
     bool is_sparse = lcomm_format_is_sparse(&net->format);
     sparse |= is_sparse;
     feedback |= net->error_feedback;

@@ -29,8 +29,8 @@ static void assert_close(double value, double expected) {
   }
 }
 
-static lcomm_codec_choice choice_of(const char *text) {
-  lcomm_codec_choice choice;
+static lcomm_codec_spec choice_of(const char *text) {
+  lcomm_codec_spec choice;
   lcomm_why error;
   if (lcomm_format_parse(text, &choice, &error) != LCOMM_OK) {
     fail_msg("%s", error.text);
@@ -39,7 +39,7 @@ static lcomm_codec_choice choice_of(const char *text) {
 }
 
 static lcomm_under_test *make_tested(const char *codec, uint64_t count) {
-  lcomm_codec_choice choice = choice_of(codec);
+  lcomm_codec_spec choice = choice_of(codec);
   lcomm_under_test_shape shape = {.choice = &choice, .count = count};
   lcomm_under_test *tested = NULL;
   assert_int_equal(lcomm_under_test_create(&shape, &tested), LCOMM_OK);
@@ -322,7 +322,7 @@ static void top_k_keeps_its_share_of_every_segment(void **state) {
   for (int i = 0; i < N; i++) {
     values[i] = (float)(i + 1) * (i < N / 2 ? 1e-6f : 1.0f);
   }
-  lcomm_codec_choice choice = choice_of("topk:0.01");
+  lcomm_codec_spec choice = choice_of("topk:0.01");
   const uint64_t ends[] = {N / 2, N};
   lcomm_under_test_shape shape = {
       .choice = &choice, .count = N, .segment_ends = ends, .segments = 2};
@@ -341,7 +341,7 @@ static void top_k_keeps_its_share_of_every_segment(void **state) {
 
 static void a_codec_that_cannot_take_so_many_values_says_so(void **state) {
   (void)state;
-  lcomm_codec_choice choice = choice_of("topk:0.01");
+  lcomm_codec_spec choice = choice_of("topk:0.01");
   lcomm_under_test *tested = NULL;
   lcomm_under_test_shape none = {.choice = &choice, .count = 0};
   assert_int_equal(lcomm_under_test_create(&none, &tested), LCOMM_ERR_ARGUMENT);

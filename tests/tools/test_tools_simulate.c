@@ -172,7 +172,7 @@ static void speeds_of_the_largest_size_are_taken(void **state) {
   char why[SIMULATE_WHY_MAX];
   lcomm_why error;
   simulate_speeds speeds = simulate_speeds_built_in();
-  lcomm_codec_choice int8, bf16;
+  lcomm_codec_spec int8, bf16;
   assert_int_equal(lcomm_format_parse("int8", &int8, &error), LCOMM_OK);
   assert_int_equal(lcomm_format_parse("bf16", &bf16, &error), LCOMM_OK);
   double before = simulate_speeds_of(&speeds, &bf16).encode_gb_s;

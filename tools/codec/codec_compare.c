@@ -24,7 +24,7 @@ typedef struct pairing {
   size_t variants, other; /* all of them; number of the first of the other way */
   size_t stride;
   /* What `run` needs besides, in worker->own; freed also when it could not all be made. */
-  lcomm_status (*create)(const lcomm_bench_options *options, const lcomm_codec_choice *choice,
+  lcomm_status (*create)(const lcomm_bench_options *options, const lcomm_codec_spec *choice,
                          lcomm_worker *worker);
   void (*destroy)(void *own);
 } pairing;
@@ -109,9 +109,9 @@ static void destroy_peers(void *own) {
   free(p);
 }
 
-static lcomm_status create_peers(const lcomm_bench_options *options,
-                                 const lcomm_codec_choice *choice, lcomm_worker *worker) {
-  lcomm_codec_choice plain = {.format = choice->format};
+static lcomm_status create_peers(const lcomm_bench_options *options, const lcomm_codec_spec *choice,
+                                 lcomm_worker *worker) {
+  lcomm_codec_spec plain = {.format = choice->format};
   lcomm_under_test_shape shape = {.choice = &plain, .count = worker->count};
   peers *p = calloc(1, sizeof *p);
   worker->own = p;
@@ -183,7 +183,7 @@ static void destroy_selector(void *own) {
 }
 
 static lcomm_status create_selector(const lcomm_bench_options *options,
-                                    const lcomm_codec_choice *choice, lcomm_worker *worker) {
+                                    const lcomm_codec_spec *choice, lcomm_worker *worker) {
   (void)options;
   const lcomm_format *format = &choice->format;
   selector *s = calloc(1, sizeof *s);

@@ -25,7 +25,7 @@ enum {
 
 /* One codec to measure. */
 typedef struct lcomm_bench_codec {
-  lcomm_codec_choice choice;
+  lcomm_codec_spec choice;
   lcomm_scope scope;                     /* where top-k picks its share */
   char text[LCOMM_BENCH_CODEC_TEXT_MAX]; /* canonical, for tables */
 } lcomm_bench_codec;

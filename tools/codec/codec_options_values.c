@@ -35,8 +35,7 @@ static lcomm_bench_options *options_of(const tool_command_line *line) {
 
 /* ---------------------------------------------------------------- codecs */
 
-static bool add_choice(tool_command_line *line, const lcomm_codec_choice *choice,
-                       lcomm_scope scope) {
+static bool add_choice(tool_command_line *line, const lcomm_codec_spec *choice, lcomm_scope scope) {
   lcomm_bench_options *o = options_of(line);
   if (o->codec_count == LCOMM_BENCH_CODECS_MAX) {
     return tool_refuse(line, "more than %d codecs are too many for one run",
@@ -45,7 +44,7 @@ static bool add_choice(tool_command_line *line, const lcomm_codec_choice *choice
   lcomm_bench_codec *codec = &o->codecs[o->codec_count++];
   codec->choice = *choice;
   codec->scope = scope;
-  lcomm_codec_choice_format(choice, codec->text, sizeof codec->text);
+  lcomm_codec_spec_format(choice, codec->text, sizeof codec->text);
   if (scope == LCOMM_SCOPE_BUCKET && lcomm_format_is_sparse(&choice->format)) {
     strncat(codec->text, " scope=bucket", sizeof codec->text - strlen(codec->text) - 1);
   }
@@ -53,7 +52,7 @@ static bool add_choice(tool_command_line *line, const lcomm_codec_choice *choice
 }
 
 bool lcomm_bench_add_codec(tool_command_line *line, const char *text) {
-  lcomm_codec_choice choice;
+  lcomm_codec_spec choice;
   lcomm_why why;
   if (lcomm_format_parse(text, &choice, &why) != LCOMM_OK) {
     return tool_refuse(line, "%s", why.text);

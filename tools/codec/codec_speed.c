@@ -97,7 +97,7 @@ static double code_bytes(const lcomm_codec *codec) {
   }
 }
 
-static void set_sparse_roofline(const lcomm_codec_choice *choice, task *t) {
+static void set_sparse_roofline(const lcomm_codec_spec *choice, task *t) {
   if (t->operation == LCOMM_OPERATION_ENCODE) {
     t->kind = choice->error_feedback ? ROOFLINE_ADD : ROOFLINE_READ;
   } else {
@@ -105,7 +105,7 @@ static void set_sparse_roofline(const lcomm_codec_choice *choice, task *t) {
   }
 }
 
-static void set_roofline(const lcomm_codec_choice *choice, task *t) {
+static void set_roofline(const lcomm_codec_spec *choice, task *t) {
   double code = code_bytes(choice->format.codec);
   if (lcomm_format_is_sparse(&choice->format)) {
     set_sparse_roofline(choice, t);

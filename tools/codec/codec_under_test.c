@@ -12,7 +12,7 @@
 #include "tools/common/tool_pages.h"
 
 struct lcomm_under_test {
-  lcomm_codec_choice choice;
+  lcomm_codec_spec choice;
   uint64_t count;
   lcomm_topk *topk;         /* NULL: dense */
   lcomm_lossless *lossless; /* NULL: without the stage */

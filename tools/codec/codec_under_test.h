@@ -3,7 +3,7 @@
 #ifndef LCOMM_TOOLS_CODEC_CODEC_UNDER_TEST_H
 #define LCOMM_TOOLS_CODEC_CODEC_UNDER_TEST_H
 
-/* The codec under test: one codec choice on vectors of one length, dense or sparse, with or
+/* The codec under test: one codec on vectors of one length, dense or sparse, with or
  * without the lossless stage, with or without error feedback, behind one
  * interface. It owns the memory that takes: payload, stream, residual. One
  * thread at a time, in the standard floating-point environment. */
@@ -17,8 +17,8 @@
 typedef struct lcomm_under_test lcomm_under_test;
 
 typedef struct lcomm_under_test_shape {
-  const lcomm_codec_choice *choice; /* copied */
-  uint64_t count;                   /* values, at least 1 */
+  const lcomm_codec_spec *choice; /* copied */
+  uint64_t count;                 /* values, at least 1 */
   /* Top-k keeps its share of each segment: their ascending ends, the last one
    * equal to count. Copied. segments 0: one of all values. */
   const uint64_t *segment_ends;

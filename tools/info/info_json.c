@@ -116,7 +116,7 @@ static void put_codecs(tool_json *json, cJSON *object, const lcomm_plan *plan) {
   cJSON *codecs = tool_json_object(json, object, "codecs");
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
     tool_json_text(json, codecs, keys[i],
-                   lcomm_codec_choice_format(&plan->stages[i], name, sizeof(name)));
+                   lcomm_codec_spec_format(&plan->stages[i], name, sizeof(name)));
   }
 }
 

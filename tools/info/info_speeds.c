@@ -50,7 +50,7 @@ lcomm_codec_speeds info_codec_speeds(const lcomm_plan *plan) {
 
 void info_codec_costs(lcomm_topo *topo) {
   for (int i = 0; i < LCOMM_AUTO_CODECS; i++) {
-    lcomm_codec_choice choice = lcomm_auto_candidate(i);
+    lcomm_codec_spec choice = lcomm_auto_candidate(i);
     topo->codec_cost[i] = *find(&choice.format);
   }
 }

@@ -31,7 +31,7 @@ static lcomm_named_data policy_of(const grouping *it, const simulate_tensor *ten
 
 static bool is_of_kind(const simulate_bucket *bucket, const lcomm_named_data *policy) {
   return bucket->exact == policy->exact &&
-         (policy->exact || lcomm_codec_choice_equal(&bucket->net, &policy->net));
+         (policy->exact || lcomm_codec_spec_equal(&bucket->net, &policy->net));
 }
 
 /* The newest of its kind, if there is room. */
@@ -81,7 +81,7 @@ static bool add_tensor(grouping *it, size_t index) {
 
 static bool has_shape_of(const simulate_bucket *a, const simulate_bucket *b) {
   return a->count == b->count && a->exact == b->exact && a->segments == b->segments &&
-         lcomm_codec_choice_equal(&a->net, &b->net) &&
+         lcomm_codec_spec_equal(&a->net, &b->net) &&
          memcmp(a->segment_ends, b->segment_ends, a->segments * sizeof *a->segment_ends) == 0;
 }
 

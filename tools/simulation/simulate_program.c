@@ -149,7 +149,7 @@ static void describe(const lcomm_plan *plan, const simulate_speeds *speeds,
   if (lcomm_plan_feedback(plan, &first, &residual)) {
     program->memory_size += residual * sizeof(float);
   }
-  lcomm_codec_choice_format(&plan->stages[LCOMM_STAGE_NET], program->codec, sizeof program->codec);
+  lcomm_codec_spec_format(&plan->stages[LCOMM_STAGE_NET], program->codec, sizeof program->codec);
   snprintf(program->reason, sizeof program->reason, "%s", plan->reason);
 }
 

@@ -44,7 +44,7 @@ static bool add(simulate_speeds *speeds, const char *codec, double encode, doubl
     return false;
   }
   size_t at = 0;
-  while (at < speeds->count && !lcomm_codec_choice_equal(&speeds->codec[at].choice, &it.choice)) {
+  while (at < speeds->count && !lcomm_codec_spec_equal(&speeds->codec[at].choice, &it.choice)) {
     at++;
   }
   if (at == SIMULATE_SPEEDS_MAX) {
@@ -163,7 +163,7 @@ bool simulate_speeds_read(const char *path, simulate_speeds *speeds, char *why) 
 /* ------------------------------------------------------------------- using */
 
 /* How alike: 3 the same choice, 2 the same format, 1 the same codec and lossless stage. */
-static int likeness(const lcomm_codec_choice *a, const lcomm_codec_choice *b) {
+static int likeness(const lcomm_codec_spec *a, const lcomm_codec_spec *b) {
   if (a->format.codec != b->format.codec || a->format.zstd != b->format.zstd) {
     return 0;
   }
@@ -178,9 +178,8 @@ static double slower(double gb_s, double stage_gb_s, double share) {
 }
 
 /* The codec without the lossless stage, then that stage over what it leaves. */
-static simulate_speed with_lossless(const simulate_speeds *speeds,
-                                    const lcomm_codec_choice *choice) {
-  lcomm_codec_choice plain = *choice, zstd = {.format = lcomm_format_of(&lcomm_codec_none)};
+static simulate_speed with_lossless(const simulate_speeds *speeds, const lcomm_codec_spec *choice) {
+  lcomm_codec_spec plain = *choice, zstd = {.format = lcomm_format_of(&lcomm_codec_none)};
   plain.format.zstd = false;
   zstd.format.zstd = true;
   simulate_speed it = simulate_speeds_of(speeds, &plain), stage = simulate_speeds_of(speeds, &zstd);
@@ -192,7 +191,7 @@ static simulate_speed with_lossless(const simulate_speeds *speeds,
   return it;
 }
 
-simulate_speed simulate_speeds_of(const simulate_speeds *speeds, const lcomm_codec_choice *choice) {
+simulate_speed simulate_speeds_of(const simulate_speeds *speeds, const lcomm_codec_spec *choice) {
   const simulate_speed *best = NULL;
   int best_likeness = 0;
   for (size_t i = 0; i < speeds->count; i++) {

@@ -16,7 +16,7 @@ enum {
 };
 
 typedef struct simulate_speed {
-  lcomm_codec_choice choice;
+  lcomm_codec_spec choice;
   double encode_gb_s, decode_gb_s, add_gb_s; /* add: decode and add to a sum */
   bool assumed;                              /* a guess, not measured */
 } simulate_speed;
@@ -40,7 +40,7 @@ bool simulate_speeds_parse(const char *text, size_t length, simulate_speeds *spe
 
 /* The speed of a codec: its own; without one, that of the same codec with other options, slowed
  * down by the lossless stage where that is all that differs. Never NULL. */
-simulate_speed simulate_speeds_of(const simulate_speeds *speeds, const lcomm_codec_choice *choice);
+simulate_speed simulate_speeds_of(const simulate_speeds *speeds, const lcomm_codec_spec *choice);
 
 /* Time of `count` values of `element_size` bytes at a speed; 0 GB/s takes none. */
 simulate_time simulate_speeds_time(double count, double gb_s);

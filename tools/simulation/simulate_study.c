@@ -24,7 +24,7 @@ static void tell_costs(const simulate_settings *settings, const simulate_speeds 
                           .bandwidth_gb_s = net->bytes_per_s / 1e9};
   }
   for (int i = 1; i < LCOMM_AUTO_CODECS; i++) {
-    lcomm_codec_choice choice = lcomm_auto_candidate(i);
+    lcomm_codec_spec choice = lcomm_auto_candidate(i);
     simulate_speed speed = simulate_speeds_of(speeds, &choice);
     topo->codec_cost[i] =
         (lcomm_codec_cost){.encode_gb_s = speed.encode_gb_s, .decode_gb_s = speed.decode_gb_s};

@@ -29,7 +29,7 @@ typedef struct simulate_bucket {
   size_t segments;
   uint64_t *segment_ends;
   bool exact;
-  lcomm_codec_choice net;
+  lcomm_codec_spec net;
   uint32_t shape; /* buckets of one shape have the same programs */
 } simulate_bucket;
 
