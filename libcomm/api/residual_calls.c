@@ -37,6 +37,8 @@ static lcomm_status call_of(lcomm_residual *residual, const function *it, const 
   *call = lcomm_call_of(it->collective, send, receive, residual->ef.request.count, LCOMM_FLOAT32,
                         residual->ef.request.op);
   call->request.part_counts = residual->part_counts;
+  call->request.error_feedback = true;
+  call->request.net = residual->ef.request.net;
   call->op_kind = it->op_kind;
   call->keeper = &lcomm_residual_keeper;
   call->owner = residual;

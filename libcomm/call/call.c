@@ -60,6 +60,7 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
     return status;
   }
   *handle = (lcomm_request){.internal = operation};
+  lcomm_call_watch_begin(comm, operation);
   if (call->keeper) {
     call->keeper->begin(call->owner, operation);
     entry = lcomm_run_enter(run);
@@ -103,6 +104,7 @@ static lcomm_status start_played(lcomm_comm *comm, lcomm_run *run, const lcomm_c
     return status;
   }
   operation->detached = goes_alone;
+  lcomm_call_watch_begin(comm, operation);
   *handle = (lcomm_request){.internal = goes_alone ? NULL : operation};
   if (call->keeper) {
     call->keeper->begin(call->owner, operation);
@@ -118,11 +120,18 @@ static lcomm_status start_played(lcomm_comm *comm, lcomm_run *run, const lcomm_c
 
 /* ------------------------------------------------------------------ starting */
 
+/* Calls of the program, with a residual or without; not those that flush one. */
+static bool is_watched(const lcomm_comm *comm, const lcomm_call *call) {
+  return comm->runs.watch &&
+         (call->op_kind == LCOMM_OP_KIND_CALL || call->op_kind == LCOMM_OP_KIND_EF);
+}
+
 static lcomm_status start_found(lcomm_comm *comm, lcomm_call *call, lcomm_request *handle) {
   lcomm_run *run = NULL;
   LCOMM_TRY(find_run(comm, call, &run));
-  if (comm->runs.watch && call->op_kind == LCOMM_OP_KIND_CALL) {
+  if (is_watched(comm, call)) {
     call->watched_hash = run->plan->automatic.allowed ? run->plan->hash : 0;
+    lcomm_call_watch_start(comm, call);
   }
   return run->tape ? start_played(comm, run, call, handle) : start_run(comm, run, call, handle);
 }
@@ -164,14 +173,11 @@ static lcomm_status make(lcomm_comm *comm, lcomm_call *call) {
 static lcomm_status make_watched(lcomm_comm *comm, lcomm_call *call) {
   double begun_s = lcomm_clock_s();
   LCOMM_TRY(make(comm, call));
-  return call->watched_hash ? lcomm_call_watch_over(comm, &call->request, call->watched_hash,
-                                                    lcomm_clock_s() - begun_s)
-                            : LCOMM_OK;
+  return lcomm_call_watch_over(comm, call, lcomm_clock_s() - begun_s);
 }
 
 lcomm_status lcomm_call_make(lcomm_comm *comm, lcomm_call *call) {
-  bool watched = comm && comm->runs.watch && call->op_kind == LCOMM_OP_KIND_CALL;
-  return watched ? make_watched(comm, call) : make(comm, call);
+  return comm && is_watched(comm, call) ? make_watched(comm, call) : make(comm, call);
 }
 
 lcomm_status lcomm_call_allgather_bytes(lcomm_comm *comm, const void *send, void *receive,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "libcomm/base/clock.h"
 #include "libcomm/engine/entry.h"
 
 /* What rank 0 tells the others; travels as whole words. */
@@ -53,7 +54,7 @@ static void tell_change(const lcomm_comm *comm, const lcomm_watched_plan *watche
   char figures[LCOMM_AUTO_FIGURES_TEXT_MAX], text[LCOMM_AUTO_FIGURES_TEXT_MAX + 256];
   snprintf(text, sizeof(text),
            "net=auto: %s of %llu elements took %.3g ms where %.3g ms were predicted, after %llu "
-           "calls; for plain calls links between nodes are taken for %s from here on",
+           "calls; for calls links between nodes are taken for %s from here on",
            lcomm_collective_name(plan->collective), (unsigned long long)plan->count,
            watched->least_s * 1e3, predicted_us * 1e-3, (unsigned long long)watched->calls,
            lcomm_auto_figures_format(&comm->runs.watch->topo, figures));
@@ -72,7 +73,9 @@ static lcomm_status revise(lcomm_comm *comm, const lcomm_plan_request *request,
     return lcomm_fail(comm, status, "net=auto: %s", why.text);
   }
   double predicted_us = predict(plan, &watch->topo).total_us;
-  it->changed = lcomm_auto_correct(&watch->topo, &watch->trust, predict, plan, watched->least_s);
+  it->changed =
+      plan->hash == watched->hash && /* else it was of a stage of warm-up, or of a milder codec */
+      lcomm_auto_correct(&watch->topo, &watch->trust, predict, plan, watched->least_s);
   it->figures = lcomm_auto_figures_of(&watch->topo);
   if (it->changed) {
     tell_change(comm, watched, plan, predicted_us);
@@ -89,16 +92,25 @@ static lcomm_status take(lcomm_comm *comm, const revision *it) {
     return LCOMM_OK;
   }
   lcomm_auto_figures_put(&it->figures, &comm->runs.watch->topo);
+  comm->runs.watch->revisions++;
   lcomm_run_cache_expire_automatic(&comm->runs.cache);
   return LCOMM_OK;
 }
 
+/* Its place, which it takes from another plan: only where all ranks do. */
 static lcomm_watched_plan *find(lcomm_call_watch *watch, uint64_t hash) {
   lcomm_watched_plan *watched = &watch->plans[hash % LCOMM_CALL_WATCH_PLANS];
   if (watched->hash != hash) {
+    watch->due -= watched->due;
     *watched = (lcomm_watched_plan){.hash = hash};
   }
   return watched;
+}
+
+static void note(lcomm_watched_plan *watched, double taken_s) {
+  if (watched->calls > 1) {
+    watched->least_s = watched->least_s > 0 ? fmin(watched->least_s, taken_s) : taken_s;
+  }
 }
 
 static lcomm_status compare(lcomm_comm *comm, const lcomm_plan_request *request,
@@ -115,17 +127,92 @@ static lcomm_status compare(lcomm_comm *comm, const lcomm_plan_request *request,
   return take(comm, &it);
 }
 
-lcomm_status lcomm_call_watch_over(lcomm_comm *comm, const lcomm_plan_request *request,
-                                   uint64_t plan_hash, double taken_s) {
-  lcomm_watched_plan *watched = find(comm->runs.watch, plan_hash);
-  if (watched->calls++ > 0) {
-    watched->least_s = watched->least_s > 0 ? fmin(watched->least_s, taken_s) : taken_s;
+/* ---------------------------------------------------------------- watching */
+
+void lcomm_call_watch_start(lcomm_comm *comm, const lcomm_call *call) {
+  lcomm_call_watch *watch = comm->runs.watch;
+  if (!call->watched_hash) {
+    return;
   }
-  if (!lcomm_auto_is_agreed(watched->calls)) {
+  lcomm_watched_plan *watched = find(watch, call->watched_hash);
+  bool agreed = lcomm_auto_is_agreed(++watched->calls);
+  if (agreed && !call->waits && !watched->due && !call->request.part_counts) {
+    watched->due = true;
+    watched->request = call->request;
+    watch->due++;
+  }
+}
+
+static uint64_t count_started(const lcomm_comm *comm) {
+  uint64_t calls = comm->operations.next[LCOMM_SEQUENCE_SPACE_CALLS];
+  return calls << 32 | comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS];
+}
+
+/* A blocking call has its time from its caller, but the operation cannot know. */
+void lcomm_call_watch_begin(lcomm_comm *comm, lcomm_operation *operation) {
+  const lcomm_run *run = operation->run;
+  bool acts = comm->runs.watch && run->plan->automatic.allowed &&
+              (run->terms.op_kind == LCOMM_OP_KIND_CALL || run->terms.op_kind == LCOMM_OP_KIND_EF);
+  bool alone = comm->operations.first == operation && comm->operations.last == operation;
+  operation->watched_hash = acts && alone ? run->plan->hash : 0;
+  operation->watched_from = count_started(comm);
+}
+
+void lcomm_call_watch_wait(lcomm_operation *operation) {
+  if (operation->watched_hash && !(operation->waited_s > 0)) {
+    operation->waited_s = lcomm_clock_s();
+  }
+}
+
+void lcomm_call_watch_collect(lcomm_comm *comm, const lcomm_operation *operation) {
+  static const double AT_ONCE = 0.1; /* of the time that it took */
+  double taken_s = operation->moved_s - operation->begun_s;
+  double idle_s = operation->waited_s - operation->begun_s;
+  bool moved = comm->progress_thread || idle_s < AT_ONCE * taken_s;
+  if (!operation->watched_hash || !comm->runs.watch || operation->status != LCOMM_OK || !moved ||
+      operation->watched_from != count_started(comm)) {
+    return;
+  }
+  uint64_t hash = operation->watched_hash;
+  lcomm_watched_plan *watched = &comm->runs.watch->plans[hash % LCOMM_CALL_WATCH_PLANS];
+  if (watched->hash == hash) {
+    note(watched, taken_s);
+  }
+}
+
+/* The first of those that are due, which are the same on all ranks. */
+static lcomm_status compare_due(lcomm_comm *comm) {
+  lcomm_call_watch *watch = comm->runs.watch;
+  size_t i = 0;
+  if (watch->due == 0) {
+    return LCOMM_OK;
+  }
+  while (!watch->plans[i].due) {
+    i++;
+  }
+  watch->plans[i].due = false;
+  watch->due--;
+  return compare(comm, &watch->plans[i].request, &watch->plans[i]);
+}
+
+static lcomm_status compare_at(lcomm_comm *comm, const lcomm_call *call, double taken_s) {
+  lcomm_call_watch *watch = comm->runs.watch;
+  if (call->watched_hash) {
+    lcomm_watched_plan *watched = find(watch, call->watched_hash);
+    note(watched, taken_s);
+    if (lcomm_auto_is_agreed(watched->calls)) {
+      LCOMM_TRY(compare(comm, &call->request, watched));
+    }
+  }
+  return compare_due(comm);
+}
+
+lcomm_status lcomm_call_watch_over(lcomm_comm *comm, const lcomm_call *call, double taken_s) {
+  if (!call->watched_hash && comm->runs.watch->due == 0) {
     return LCOMM_OK;
   }
   LCOMM_TRY(lcomm_enter(comm));
-  lcomm_status status = compare(comm, request, watched);
+  lcomm_status status = compare_at(comm, call, taken_s);
   lcomm_leave(comm);
   return status;
 }

@@ -3,12 +3,15 @@
 #ifndef LCOMM_CALL_CALL_WATCH_H
 #define LCOMM_CALL_CALL_WATCH_H
 
-/* net=auto, revised by plain calls. Blocking calls on which it acts are counted by their plan, on
- * all ranks alike because all make the same calls in the same order, and timed. After the 4th,
- * 16th, 64th and each 256th of a plan rank 0 compares the least time with the predicted one,
- * corrects its figures where they differ by half, and tells all ranks; runs that net=auto chose are
- * then made anew. Calls that do not block may overlap anything, so they are not counted: they
- * follow the figures in force. Nothing hides behind a blocking call.
+/* net=auto, revised by calls, plain ones and those with a residual. Calls on which it acts are
+ * counted by their plan when they start, on all ranks alike because all make the same calls in the
+ * same order, and timed. After the 4th, 16th, 64th and each 256th of a plan rank 0 compares the
+ * least time with the predicted one, corrects its figures where they differ by half, and tells all
+ * ranks; plans that net=auto chose are then made anew. All ranks are at one place only where a call
+ * blocks: there its own plan is compared, and one of calls that did not block and have come to
+ * such a number since. A call that does not block is timed where that says something: nothing else
+ * was in flight, and it moved all the time, because the program waited for it at once or there is a
+ * progress thread. Nothing hides behind a call.
  *
  * The figures are of calls alone: tensors have theirs, in lcomm_comm.topo, because ranks start
  * buckets at other places between the calls. */
@@ -22,11 +25,15 @@ enum { LCOMM_CALL_WATCH_PLANS = 256 };
 typedef struct lcomm_watched_plan {
   uint64_t hash, calls;
   double least_s; /* since the last comparison; 0: none is over. The first call opens connections */
+  bool due;       /* calls that did not block: the next one that does compares */
+  lcomm_plan_request request; /* of those; what it points to is not kept */
 } lcomm_watched_plan;
 
 typedef struct lcomm_call_watch {
   lcomm_topo topo; /* that of the communicator, whose lists it borrows, with figures of calls */
   lcomm_auto_trust trust;                           /* of rank 0 */
+  uint64_t revisions;                               /* of the figures, the same on all ranks */
+  unsigned due;                                     /* how many plans are */
   lcomm_watched_plan plans[LCOMM_CALL_WATCH_PLANS]; /* by hash; a new one takes its place */
 } lcomm_call_watch;
 
@@ -35,9 +42,15 @@ typedef struct lcomm_call_watch {
 lcomm_status lcomm_call_watch_renew(lcomm_comm *comm);
 void lcomm_call_watch_free(lcomm_comm *comm);
 
-/* A blocking call that followed the plan of this hash, chosen by net=auto, took so long. Collective
- * at the agreed calls; errors as of an all-reduce. */
-lcomm_status lcomm_call_watch_over(lcomm_comm *comm, const lcomm_plan_request *request,
-                                   uint64_t plan_hash, double taken_s);
+/* A call that is watched starts; it has started as `operation`, if not all of it is over. */
+void lcomm_call_watch_start(lcomm_comm *comm, const lcomm_call *call);
+void lcomm_call_watch_begin(lcomm_comm *comm, lcomm_operation *operation);
+
+/* The request of an operation is waited for or tested; it is over, and collected. */
+void lcomm_call_watch_wait(lcomm_operation *operation);
+void lcomm_call_watch_collect(lcomm_comm *comm, const lcomm_operation *operation);
+
+/* A blocking call took so long. Collective at the agreed calls; errors as of an all-reduce. */
+lcomm_status lcomm_call_watch_over(lcomm_comm *comm, const lcomm_call *call, double taken_s);
 
 #endif

@@ -4,7 +4,7 @@
 /* Requests: what outlives a call. */
 
 #include "libcomm/base/clock.h"
-#include "libcomm/call/call.h"
+#include "libcomm/call/call_watch.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/siblings.h"
@@ -16,6 +16,7 @@ static lcomm_status collect(lcomm_comm *comm, lcomm_request *handle) {
   lcomm_operation *operation = handle->internal;
   lcomm_status status = operation->status;
   handle->not_finite = operation->not_finite;
+  lcomm_call_watch_collect(comm, operation);
   if (operation->collected) {
     operation->collected(operation);
   } else {
@@ -45,6 +46,7 @@ static lcomm_status wait_for(lcomm_comm *comm, lcomm_request *request) {
     return remembered(comm, request);
   }
   LCOMM_TRY(lcomm_check_owner(comm, operation->run->comm, "lcomm_wait", "request"));
+  lcomm_call_watch_wait(operation);
   lcomm_operations_wait(comm, &operation->over); /* its result is the operation's */
   if (operation->beside) {
     lcomm_operations_wait(comm, operation->beside);
@@ -92,6 +94,7 @@ static lcomm_status test(lcomm_comm *comm, lcomm_request *request, int *done) {
     return remembered(comm, request);
   }
   LCOMM_TRY(lcomm_check_owner(comm, operation->run->comm, "lcomm_test", "request"));
+  lcomm_call_watch_wait(operation);
   if (!is_over(operation)) {
     (void)move_on(comm); /* what fails ends the operation */
   }

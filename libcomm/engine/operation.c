@@ -159,6 +159,7 @@ static void finish(lcomm_comm *comm, lcomm_operation *operation, lcomm_status st
   detach(comm, operation);
   operation->run->fastpath.is_sent = false;
   operation->over = true;
+  operation->moved_s = now_s;
   operation->status = status;
   operation->not_finite = status == LCOMM_OK ? operation->run->not_finite : 0;
   comm->stats.not_finite += operation->not_finite;

@@ -37,7 +37,11 @@ struct lcomm_operation {
   lcomm_operation_end collected; /* its request was waited for; NULL: the run is kept */
   const bool *beside; /* set when another operation is over that the request waits for, too; NULL:
                          there is none */
-  bool detached;      /* nobody has a request of it: given back by itself when it is over */
+  /* Of calls that net=auto watches, else 0: its plan; how many operations there were when it was
+   * the only one in flight; when it was first waited for. */
+  uint64_t watched_hash, watched_from;
+  double waited_s;
+  bool detached; /* nobody has a request of it: given back by itself when it is over */
   struct lcomm_stream_gate *gate; /* of the caller's stream that waits for it, or NULL */
 
   lcomm_operation *next, *next_idle, *next_made;

@@ -55,7 +55,8 @@ lcomm_status lcomm_ef_make_plan(const lcomm_ef *ef, bool exact, double density, 
   if (ef->milder.format.codec) {
     lcomm_codecs_soften(&request.net, &policy.node, comm->topo.nodes, &ef->milder);
   }
-  lcomm_status status = lcomm_plan_create(&request, &policy, &comm->topo, comm->rank, plan, &why);
+  const lcomm_topo *topo = ef->background ? &comm->topo : lcomm_topo_of_calls(comm);
+  lcomm_status status = lcomm_plan_create(&request, &policy, topo, comm->rank, plan, &why);
   if (status == LCOMM_OK) {
     return LCOMM_OK;
   }

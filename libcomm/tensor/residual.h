@@ -35,6 +35,7 @@ struct lcomm_residual {
   bool counted;                   /* the last call is among `calls` */
   bool discarded;                 /* the last call was undone */
   uint64_t not_finite;            /* in what this rank received of it */
+  uint64_t revisions;             /* of net=auto, whose plans it has */
   lcomm_guarded guarded;          /* what the guard knows of its calls */
   struct lcomm_call_guard *guard; /* residual_guard.h, NULL: its calls are not checked */
 };
@@ -71,6 +72,11 @@ lcomm_status lcomm_residual_check_idle(const lcomm_residual *residual, const cha
 
 /* Has none a call in flight, or a request that was not waited for? */
 bool lcomm_residuals_idle(const lcomm_comm *comm);
+
+/* A call is about to take its run: where net=auto has other figures by now its plan is made anew.
+ * What is kept stays where only chunks differ; else the call is exact and flushes. MEMORY, and what
+ * a plan can fail with. */
+lcomm_status lcomm_residual_follow_auto(lcomm_residual *residual);
 
 /* The policy is another one; none has a call in flight. What is kept stays where every rank
  * keeps the same elements by the new policy; the next call with another residual is exact and

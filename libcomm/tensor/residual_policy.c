@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "libcomm/call/call_watch.h"
 #include "libcomm/plan/eligibility.h"
 #include "libcomm/tensor/residual_guard.h"
 
@@ -43,6 +44,39 @@ void lcomm_residual_set_policy(lcomm_residual *residual) {
   ef->momentum = named ? policy->momentum : 0;
   ef->clip = named ? policy->clip / sqrt((double)ef->comm->size) : 0;
   ef->undo = policy->undo;
+}
+
+/* Does each rank keep the same elements by both plans? */
+static bool keeps_alike(const lcomm_plan *before, const lcomm_plan *now) {
+  const lcomm_codec_spec *one = &before->stages[LCOMM_STAGE_NET];
+  const lcomm_codec_spec *other = &now->stages[LCOMM_STAGE_NET];
+  return lcomm_codec_spec_equal(one, other) && before->shape.exchange == now->shape.exchange &&
+         before->shape.hierarchical == now->shape.hierarchical;
+}
+
+/* Plans are equal on all ranks, so all find the same. */
+static lcomm_status plan_anew(lcomm_ef *ef) {
+  lcomm_plan *plan = NULL;
+  bool leaves = false;
+  LCOMM_TRY(lcomm_ef_make_plan(ef, false, ef->density, &plan));
+  bool same = plan->hash == ef->run->plan->hash, alike = keeps_alike(ef->run->plan, plan);
+  bool kept = ef->run->plan->stages[LCOMM_STAGE_NET].error_feedback;
+  lcomm_plan_destroy(plan);
+  if (same) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(lcomm_ef_follow_policy(ef, &leaves));
+  ef->flushes |= kept && !alike;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_residual_follow_auto(lcomm_residual *residual) {
+  const lcomm_call_watch *watch = residual->ef.comm->runs.watch;
+  const lcomm_run *run = residual->ef.run;
+  uint64_t before = residual->revisions;
+  residual->revisions = watch ? watch->revisions : 0;
+  bool automatic = run && run->plan->automatic.allowed;
+  return automatic && residual->revisions != before ? plan_anew(&residual->ef) : LCOMM_OK;
 }
 
 /* Ranks know residuals by their numbers, which lie close together. */

@@ -22,6 +22,7 @@ static lcomm_status find_run(void *owner, const lcomm_call *call, lcomm_run **ru
   bool flush = call->op_kind == LCOMM_OP_KIND_FLUSH;
   LCOMM_TRY(lcomm_residual_check_idle(residual, name_of(residual, flush)));
   LCOMM_TRY(lcomm_ef_move(&residual->ef, call->request.location));
+  LCOMM_TRY(lcomm_residual_follow_auto(residual));
   LCOMM_TRY(lcomm_residual_guard_prepare(residual));
   return flush ? lcomm_ef_take_flush_run(&residual->ef, run)
                : lcomm_ef_take_run(&residual->ef, residual->calls, run);

@@ -2,13 +2,14 @@
  * Copyright the libcomm authors */
 /* mpirun: 2 3 4 */
 
-/* net=auto in plain calls: wrong figures are corrected after the agreed blocking calls of a shape,
- * on all ranks, and sums are right before, in between and after. */
+/* net=auto in calls: wrong figures are corrected after the agreed calls of a shape, on all ranks,
+ * and sums are right before, in between and after. */
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "libcomm/call/call_watch.h"
 #include "tests/support/mpi_property.h"
@@ -82,19 +83,109 @@ static void calls_of_other_shapes_do_not_count(void) {
   require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
 }
 
-/* They may overlap anything. */
-static void calls_that_do_not_block_do_not_count(void) {
+/* The program computes between the start and the wait. */
+static void sum_apart(lcomm_comm *comm, bool computes) {
+  const struct timespec while_s = {.tv_nsec = 200000000};
+  lcomm_request request = {0};
+  fill();
+  require(lcomm_iallreduce(comm, data, data, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &request) == LCOMM_OK,
+          "start");
+  if (computes) {
+    nanosleep(&while_s, NULL);
+  }
+  require(lcomm_wait(comm, &request) == LCOMM_OK, "%s", lcomm_last_error(comm));
+  require_sum(COUNT, "not blocking");
+}
+
+/* All ranks are at one place only where a call blocks, whatever it is. */
+static void calls_that_do_not_block_are_compared_by_the_next_one_that_does(void) {
   lcomm_comm *comm = auto_comm("net=auto:int8 min=1");
-  for (int i = 0; i < 2 * REVISED; i++) {
+  for (int i = 0; i < REVISED; i++) {
+    sum_apart(comm, false);
+    require(bandwidth_of(comm) == SLOW_GB_S, "%g GB/s", bandwidth_of(comm));
+  }
+  require(lcomm_barrier(comm) == LCOMM_OK, "%s", lcomm_last_error(comm));
+  require(bandwidth_of(comm) > 2 * SLOW_GB_S, "%g GB/s", bandwidth_of(comm));
+  require_equal_figures(comm);
+  sum_apart(comm, false);
+  require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+}
+
+/* Without a thread nothing moves while the program computes, and two sums share the link. */
+static void times_that_say_nothing_do_not_count(void) {
+  lcomm_comm *comm = auto_comm("net=auto:int8 min=1");
+  static float other[COUNT];
+  for (int i = 0; i < REVISED; i++) {
     lcomm_request request = {0};
-    fill();
-    require(lcomm_iallreduce(comm, data, data, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &request) ==
+    sum_apart(comm, true);
+    require(lcomm_iallreduce(comm, other, other, COUNT - 8, LCOMM_FLOAT32, LCOMM_SUM, &request) ==
                 LCOMM_OK,
             "start");
+    sum_apart(comm, false);
     require(lcomm_wait(comm, &request) == LCOMM_OK, "%s", lcomm_last_error(comm));
-    require_sum(COUNT, "not blocking");
   }
+  require(lcomm_barrier(comm) == LCOMM_OK, "%s", lcomm_last_error(comm));
+  require(lcomm_barrier(comm) == LCOMM_OK, "%s", lcomm_last_error(comm));
   require(bandwidth_of(comm) == SLOW_GB_S, "%g GB/s", bandwidth_of(comm));
+  require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+}
+
+static void fill_call(int call) {
+  for (int i = 0; i < COUNT; i++) {
+    data[i] = (float)(mpi_rank + 1 + (i * 31 + call) % 7);
+  }
+}
+
+static void calls_with_a_residual_are_compared_too(void) {
+  lcomm_residual *residual = NULL;
+  lcomm_comm *comm = auto_comm("net=auto:int8 min=1");
+  require(lcomm_residual_create(comm, COUNT, LCOMM_SUM, &residual) == LCOMM_OK, "residual");
+  for (int call = 1; call <= REVISED + 2; call++) {
+    fill();
+    require(lcomm_allreduce_ef(residual, data, data) == LCOMM_OK, "%s", lcomm_last_error(comm));
+    require_sum(COUNT, "with a residual");
+    bool revised = bandwidth_of(comm) > 2 * SLOW_GB_S;
+    require(revised == (call >= REVISED), "call %d: %g GB/s", call, bandwidth_of(comm));
+    require_equal_figures(comm);
+  }
+  require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+}
+
+/* From top-k to exact sums, as figures may be corrected: all results, and what a flush pays, are
+ * all that was contributed. */
+static void nothing_is_lost_when_figures_change_the_codec_of_a_residual(void) {
+  enum { CALLS = 7, CHANGED = 4 };
+  static double all[COUNT];
+  lcomm_residual *residual = NULL;
+  lcomm_stats before, after;
+  lcomm_comm *comm = auto_comm("net=auto:topk min=1");
+  require(lcomm_residual_create(comm, COUNT, LCOMM_SUM, &residual) == LCOMM_OK, "residual");
+  memset(all, 0, sizeof(all));
+  for (int call = 0; call < CALLS; call++) {
+    if (call == CHANGED) {
+      comm->runs.watch->topo.cost[LCOMM_LINK_NET].bandwidth_gb_s = 1e6;
+      comm->runs.watch->revisions++;
+    }
+    lcomm_stats_get(comm, &before);
+    fill_call(call);
+    require((call == CALLS - 1 ? lcomm_allreduce_flush(residual, data, data)
+                               : lcomm_allreduce_ef(residual, data, data)) == LCOMM_OK,
+            "%s", lcomm_last_error(comm));
+    require(same_everywhere(data, sizeof(data)), "call %d: the ranks differ", call);
+    lcomm_stats_get(comm, &after);
+    require((after.topk_picked > before.topk_picked) == (call < CHANGED), "call %d: top-k or not",
+            call);
+    for (int i = 0; i < COUNT; i++) {
+      all[i] += (double)data[i];
+    }
+  }
+  for (int i = 0; i < COUNT; i++) {
+    double wanted = CALLS * mpi_size * (mpi_size + 1) / 2.0;
+    for (int call = 0; call < CALLS; call++) {
+      wanted += mpi_size * ((i * 31 + call) % 7);
+    }
+    require(fabs(all[i] - wanted) <= 1e-4 * wanted, "element %d: %g, not %g", i, all[i], wanted);
+  }
   require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
 }
 
@@ -164,7 +255,10 @@ int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(wrong_figures_are_corrected_after_the_agreed_call_of_a_shape),
       PROPERTY(calls_of_other_shapes_do_not_count),
-      PROPERTY(calls_that_do_not_block_do_not_count),
+      PROPERTY(calls_that_do_not_block_are_compared_by_the_next_one_that_does),
+      PROPERTY(times_that_say_nothing_do_not_count),
+      PROPERTY(calls_with_a_residual_are_compared_too),
+      PROPERTY(nothing_is_lost_when_figures_change_the_codec_of_a_residual),
       PROPERTY(a_call_in_flight_survives_a_revision),
       PROPERTY(a_plan_that_is_printed_is_that_of_the_corrected_figures),
       PROPERTY(without_auto_nothing_is_watched),

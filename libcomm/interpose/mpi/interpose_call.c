@@ -46,7 +46,7 @@ static lcomm_status find_residual(lcomm_interpose_call *call) {
   return lcomm_interpose_ef_residual(call->ef, call->site, call->comm, &call->residual);
 }
 
-lcomm_status lcomm_interpose_call_begin(lcomm_interpose_call *call, lcomm_request *request) {
+static lcomm_status prepare(lcomm_interpose_call *call) {
   lcomm_interpose_context *context = &call->at->context;
   lcomm_comm *comm = call->comm = call->comm ? call->comm : context->backing.comm;
   if (!comm) {
@@ -55,7 +55,15 @@ lcomm_status lcomm_interpose_call_begin(lcomm_interpose_call *call, lcomm_reques
   call->status = find_residual(call);
   if (call->status != LCOMM_OK) {
     lcomm_abort(comm, "a rank has no memory for error feedback");
-    return call->status;
+  }
+  return call->status;
+}
+
+lcomm_status lcomm_interpose_call_begin(lcomm_interpose_call *call, lcomm_request *request) {
+  lcomm_status status = prepare(call);
+  lcomm_comm *comm = call->comm;
+  if (status != LCOMM_OK) {
+    return status;
   }
   if (lcomm_interpose_call_is_sum(call)) {
     return begin_sum(call, request);
@@ -82,15 +90,28 @@ void lcomm_interpose_call_check_alias(const lcomm_interpose_call *call) {
   }
 }
 
+/* The caller waits: of all-reduces libcomm knows, so that net=auto learns from them. */
+static lcomm_status make_call(lcomm_interpose_call *call) {
+  lcomm_request request = {0};
+  if (call->kind == LCOMM_CALL_ALLREDUCE && call->feedback != LCOMM_INTERPOSE_FLUSH) {
+    lcomm_status status = prepare(call);
+    if (status != LCOMM_OK) {
+      return status;
+    }
+    return call->feedback == LCOMM_INTERPOSE_EF
+               ? lcomm_allreduce_ef(call->residual, call->send, call->receive)
+               : lcomm_allreduce(call->comm, call->send, call->receive, call->count, call->dtype,
+                                 call->op);
+  }
+  lcomm_status status = lcomm_interpose_call_begin(call, &request);
+  return status == LCOMM_OK ? lcomm_wait(call->comm, &request) : status;
+}
+
 int lcomm_interpose_call_run(lcomm_interpose_call *call) {
   lcomm_interpose_comm *at = call->at;
-  lcomm_request request = {0};
   lcomm_interpose_call_check_alias(call);
   pthread_mutex_lock(&at->lock);
-  lcomm_status status = lcomm_interpose_call_begin(call, &request);
-  if (status == LCOMM_OK) {
-    status = lcomm_wait(call->comm, &request);
-  }
+  lcomm_status status = make_call(call);
   pthread_mutex_unlock(&at->lock);
   return status == LCOMM_OK ? MPI_SUCCESS : lcomm_interpose_call_fail(call, status);
 }
