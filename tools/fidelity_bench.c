@@ -13,6 +13,7 @@
 #include "tools/fidelity/fidelity_overflow.h"
 #include "tools/fidelity/fidelity_plot.h"
 #include "tools/fidelity/fidelity_table.h"
+#include "trainer/train_model.h"
 
 enum { FAILED = 1, TROUBLE = 2, DATA_SEED = 1 };
 
@@ -57,7 +58,7 @@ static int show(const fidelity_options *options, const fidelity_store *store) {
 }
 
 /* Returns the exit status. The results are read again after the trainings. */
-static int train_and_show(fidelity_options *options, const dataset *data) {
+static int train_and_show(fidelity_options *options, const task *data) {
   fidelity_store store;
   failure why = {0};
   size_t failed = 0;
@@ -79,21 +80,30 @@ static int train_and_show(fidelity_options *options, const dataset *data) {
   return status == 0 && failed > 0 ? FAILED : status;
 }
 
-static int run(fidelity_options *options) {
-  dataset data;
-  failure why = {0};
+/* All models of a grid learn from the same; images that are not used do not count in the hash. */
+static int load(fidelity_options *options, task *data, failure *why) {
   fidelity_training *training = &options->grid.training;
-  if (dataset_load(options->data, DATA_SEED, &data, &why)) {
+  if (task_load(model_context(options->grid.models[0]), options->data, DATA_SEED, data, why)) {
+    return -1;
+  }
+  dataset_limit(&data->images, training->images);
+  task_limit(data, training->images);
+  training->images = data->train_count;
+  training->data_hash = task_hash(data);
+  fprintf(stderr, "%s: %u %s of %s\n", program, data->train_count, task_samples(data),
+          task_where(data));
+  return 0;
+}
+
+static int run(fidelity_options *options) {
+  task data;
+  failure why = {0};
+  if (load(options, &data, &why)) {
     return complain(TROUBLE, why.text);
   }
-  dataset_limit(&data, training->images);
-  training->images = data.train.count;
-  training->data_hash = dataset_hash(&data);
-  fprintf(stderr, "%s: %u images of %s\n", program, data.train.count,
-          data.built_in ? "the built-in kind" : data.where);
   openblas_set_num_threads(1); /* the trainings are the parallelism */
   int status = train_and_show(options, &data);
-  dataset_free(&data);
+  task_free(&data);
   return status;
 }
 

@@ -159,13 +159,13 @@ static void a_policy_that_makes_no_sense_is_said(void **state) {
 
 /* ----------------------------------------------------------------- training */
 
-static dataset shapes(void) {
-  static dataset data;
+static task shapes(void) {
+  static task data;
   failure why = {0};
-  if (data.train.count == 0) {
-    assert_int_equal(dataset_load(DATASET_BUILT_IN, 1, &data, &why), 0);
-    dataset_limit(&data, 640);
-    data.test.count = 400;
+  if (data.train_count == 0) {
+    assert_int_equal(task_load(0, DATASET_BUILT_IN, 1, &data, &why), 0);
+    task_limit(&data, 640);
+    data.test_count = 400;
   }
   return data;
 }
@@ -181,7 +181,7 @@ static fidelity_outcome train(const char *policy, fidelity_place world, uint64_t
                                .preset = &preset,
                                .training = &training},
                         .seed = seed};
-  dataset data = shapes();
+  task data = shapes();
   fidelity_outcome made;
   failure why = {0};
   if (fidelity_train(&cell, &data, &made, &why)) {
@@ -210,13 +210,40 @@ static void training_learns_and_sees_the_same_images_in_all_worlds(void **state)
   }
 }
 
+/* One that reads text, in windows, and has a label at each byte. */
+static void a_model_of_text_learns(void **state) {
+  (void)state;
+  static const fidelity_training training = {
+      .batch = 16, .images = 160, .epochs = 4, .rates = {0.05f, 0.002f}, .momentum = 0.9f};
+  static const fidelity_preset preset = {"bf16", "net=bf16"};
+  fidelity_cell cell = {.of = {.model = "gpt-nano",
+                               .optimizer = OPTIMIZER_ADAM,
+                               .world = {2, 1},
+                               .preset = &preset,
+                               .training = &training},
+                        .seed = 1};
+  task data;
+  fidelity_outcome made;
+  failure why = {0};
+  assert_int_equal(task_load(model_context("gpt-nano"), DATASET_BUILT_IN, 1, &data, &why), 0);
+  task_limit(&data, 160);
+  data.test_count = 32;
+  if (fidelity_train(&cell, &data, &made, &why)) {
+    fail_msg("%s", why.text);
+  }
+  task_free(&data);
+  assert_true(made.steps == 40 && made.bytes > 0);
+  assert_true(made.curve[made.curve_count - 1] < 0.8f * made.curve[0]);
+  assert_true(made.accuracy > 0.1 && made.accuracy < 1);
+}
+
 static void a_batch_that_cannot_be_spread_is_refused(void **state) {
   (void)state;
   static const fidelity_training training = {.batch = 64, .images = 640, .epochs = 1};
   static const fidelity_preset preset = {"fp32", ""};
   fidelity_cell cell = {
       .of = {.model = "mlp", .world = {3, 1}, .preset = &preset, .training = &training}, .seed = 1};
-  dataset data = shapes();
+  task data = shapes();
   fidelity_outcome made;
   failure why = {0};
   assert_int_equal(fidelity_train(&cell, &data, &made, &why), -1);
@@ -232,6 +259,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_policy_that_makes_no_sense_is_said),
     cmocka_unit_test(equal_cells_have_equal_outcomes),
     cmocka_unit_test(training_learns_and_sees_the_same_images_in_all_worlds),
+    cmocka_unit_test(a_model_of_text_learns),
     cmocka_unit_test(a_batch_that_cannot_be_spread_is_refused),
 };
 RUN_TESTS(tests)

@@ -42,12 +42,12 @@ static inline int fidelity_workers(fidelity_place place) {
 
 /* How long and how fast it is trained; the same in all cells. */
 typedef struct fidelity_training {
-  int batch;       /* images of a step, of all workers together */
+  int batch;       /* samples of a step, of all workers together: images, or windows of text */
   uint32_t images; /* the first so many of the data */
   int epochs;
   float rates[FIDELITY_OPTIMIZERS_MAX]; /* highest learning rate, by optimizer_kind */
   float momentum;                       /* of SGD, by the optimiser unless the policy keeps it */
-  uint64_t data_hash;                   /* of the images */
+  uint64_t data_hash;                   /* of the data */
 } fidelity_training;
 
 typedef struct fidelity_grid {

@@ -13,7 +13,7 @@
 
 typedef struct jobs {
   const fidelity_options *options;
-  const dataset *data;
+  const task *data;
   int running;
   size_t failed;
   tool_progress shown;
@@ -74,7 +74,7 @@ static void start(jobs *self, const fidelity_cell *cell) {
 }
 
 size_t fidelity_jobs_run(const fidelity_options *options, const fidelity_store *store,
-                         const dataset *data) {
+                         const task *data) {
   size_t count = fidelity_cell_count(&options->grid), missing = 0;
   for (size_t i = 0; i < count; i++) {
     fidelity_cell cell = fidelity_cell_at(&options->grid, i);

@@ -10,6 +10,6 @@
  * to the file of results, some at a time, with a bar on a terminal. This process must not have used
  * a communicator. Returns how many failed; children say why on standard error. */
 size_t fidelity_jobs_run(const fidelity_options *options, const fidelity_store *store,
-                         const dataset *data);
+                         const task *data);
 
 #endif

@@ -14,7 +14,9 @@ static const char usage[] =
     "usage: fidelity_bench [OPTIONS]\n"
     "Train small models under several policies, with all workers simulated in one process by the\n"
     "library itself, and compare the accuracies with those of exact sums.\n"
-    "  --models LIST         of cnn, mlp (default both)\n"
+    "  --models LIST         of cnn, mlp, resnet, which learn from images, or of gpt-nano and "
+    "larger\n"
+    "                        ones, which learn from text (default cnn,mlp)\n"
     "  --optimizers LIST     of sgd, adam (default both)\n"
     "  --worlds LIST         NODESxRANKS: ranks of each node (default 2x2,4x1); up to 64 workers\n"
     "  --preset NAME=POLICY  may be given several times, also NAME of those that are known: fp16,\n"
@@ -24,13 +26,13 @@ static const char usage[] =
     "  --seeds N|FIRST-LAST  of weights and order of images: 1 to N, or FIRST to LAST, at most 64 "
     "of\n"
     "                        them (default 5)\n"
-    "  --images N            the first N of the data (default 12000)\n"
+    "  --images N            the first N of the data, of text windows (default 12000)\n"
     "  --epochs N            (default 4)\n"
     "  --batch N             images of a step, all workers together (default 64)\n"
     "  --sgd-lr RATE         highest learning rate of SGD, whose momentum is 0.9 (default 0.05)\n"
     "  --adam-lr RATE        (default 0.001)\n"
-    "  --data DIR            of Fashion-MNIST; else LCOMM_DATA, data, ../shared/data, else\n"
-    "                        built-in images\n"
+    "  --data PLACE          a folder of Fashion-MNIST, or a text; else below LCOMM_DATA, data,\n"
+    "                        ../shared/data, else built-in images or text\n"
     "  --overflow FACTOR     train each preset once more with one step in the middle whose "
     "gradients\n"
     "                        are FACTOR times too large and hold one Inf, and skip it; a second\n"
@@ -43,10 +45,10 @@ static const char usage[] =
     "  --plot PREFIX         draw PREFIX-accuracy.svg and PREFIX-loss.svg by gnuplot\n"
     "  --version\n"
     "  --help\n"
-    "Columns: accuracy on the test images and its standard deviation over the seeds, in percent;\n"
-    "points: difference to fp32 at equal seeds, mean and standard deviation; verdict: within, "
-    "when\n"
-    "the mean is at most one standard deviation of fp32 below that of fp32; bytes that all nodes\n"
+    "Columns: accuracy on the test images, or bytes of text, and its standard deviation over the\n"
+    "seeds, in percent; points: difference to fp32 at equal seeds, mean and standard deviation;\n"
+    "verdict: within, when the mean is at most one standard deviation of fp32 below that of fp32;\n"
+    "bytes that all nodes "
     "send to each other in a step, and in the run; ratio: those of fp32 over these.\n"
     "Exit status: 1 a training failed, 2 bad usage, or a file that cannot be read or written.\n";
 
@@ -78,8 +80,10 @@ static bool read_models(tool_command_line *line, const char *value) {
   grid->model_count = 0;
   do {
     if (!tool_units_next_word(&value, word, sizeof word) || !model_describe(word) ||
-        model_context(word) > 0 || grid->model_count == FIDELITY_MODELS_MAX) {
-      return tool_refuse(line, "--models takes a list of %s", model_names());
+        grid->model_count == FIDELITY_MODELS_MAX ||
+        (grid->model_count > 0 && model_context(word) != model_context(grid->models[0]))) {
+      return tool_refuse(line, "--models takes a list of %s, which learn from the same data",
+                         model_names());
     }
     strcpy(grid->models[grid->model_count++], word);
   } while (*value != '\0');

@@ -8,36 +8,36 @@
 #include "tools/common/tool_timing.h"
 #include "tools/fidelity/fidelity_overflow.h"
 #include "tools/fidelity/fidelity_world.h"
-#include "trainer/train_random.h"
 
-enum { TEST_BATCH = 200 };
-
-/* Epoch e, from 1, draws its order from stream ORDER_STREAM + e of the random numbers, as in the
- * trainer. */
-#define ORDER_STREAM ((uint64_t)1 << 40)
+enum { TEST_IMAGES = 200, TEST_WINDOWS = 16 }; /* at a time */
 
 typedef struct learning {
   const fidelity_cell *cell;
-  const dataset *data;
-  int share; /* images of a worker and step */
+  task data; /* lends all but where its epoch begins */
+  int share; /* samples of a worker and step */
   uint64_t steps_per_epoch, steps;
   model net;
   optimizer optimizer;
   fidelity_world world;
-  uint32_t *order; /* [images] of this epoch */
+  uint32_t *order; /* [samples] of this epoch */
   uint8_t *labels;
 } learning;
 
 /* ------------------------------------------------------------------- set-up */
 
+static int test_batch_of(const task *data) {
+  return task_is_text(data) ? TEST_WINDOWS : TEST_IMAGES;
+}
+
 static int make_model(learning *self, failure *why) {
   const fidelity_case *of = &self->cell->of;
-  layer_shape image = {1, self->data->train.height, self->data->train.width};
-  int batch_max = self->share > TEST_BATCH ? self->share : TEST_BATCH;
-  self->order = malloc(self->data->train.count * sizeof *self->order);
-  self->labels = malloc((size_t)batch_max);
+  const task *data = &self->data;
+  int test_batch = test_batch_of(data);
+  int batch_max = self->share > test_batch ? self->share : test_batch;
+  self->order = malloc(data->train_count * sizeof *self->order);
+  self->labels = malloc((size_t)batch_max * (size_t)data->labels);
   if (!self->order || !self->labels ||
-      model_create(of->model, image, DATASET_CLASSES, batch_max, &self->net)) {
+      model_create(of->model, data->sample, data->classes, batch_max, &self->net)) {
     return failure_set(why, EXIT_SETUP, "no memory for the model %s", of->model);
   }
   model_draw_weights(&self->net, self->cell->seed);
@@ -49,13 +49,14 @@ static int set_up(learning *self, failure *why) {
   const fidelity_training *training = of->training;
   int workers = fidelity_workers(of->world);
   self->share = training->batch / workers;
-  self->steps_per_epoch = fidelity_steps_per_epoch(training, self->data->train.count);
+  self->steps_per_epoch = fidelity_steps_per_epoch(training, self->data.train_count);
   self->steps = self->steps_per_epoch * (uint64_t)training->epochs;
   if (self->share * workers != training->batch || self->steps == 0) {
     return failure_set(why, EXIT_SETUP,
-                       "%u images in steps of %d cannot be spread over %d workers: the batch must "
-                       "be a multiple of the workers, and not above the images",
-                       self->data->train.count, training->batch, workers);
+                       "%u %s in steps of %d cannot be spread over %d workers: the batch must be a "
+                       "multiple of the workers, and not above the %s",
+                       self->data.train_count, task_samples(&self->data), training->batch, workers,
+                       task_samples(&self->data));
   }
   if (make_model(self, why) ||
       fidelity_world_make(of->world, of->preset->policy, &self->net, &self->world, why)) {
@@ -86,13 +87,13 @@ static void ignore_ready(void *context, int first, int count) {
   (void)count;
 }
 
-/* Gradient of one worker's images into its buffer. Returns the sum of the losses. */
-static double work(learning *self, int worker, const uint32_t *images) {
+/* Gradient of one worker's samples into its buffer. Returns the sum of the losses. */
+static double work(learning *self, int worker, const uint32_t *samples) {
   model *net = &self->net;
-  dataset_batch(self->data, &self->data->train, images, self->share, model_input(net),
-                self->labels);
+  const task *data = &self->data;
+  task_train_batch(data, samples, self->share, model_input(net), self->labels);
   const float *logits = model_forward(net, self->share);
-  double loss = loss_cross_entropy(logits, self->labels, self->share, DATASET_CLASSES,
+  double loss = loss_cross_entropy(logits, self->labels, self->share * data->labels, data->classes,
                                    model_logits_delta(net));
   model_backward(net, self->share, ignore_ready, NULL);
   memcpy(self->world.workers[worker].values, net->gradients, net->weight_count * sizeof(float));
@@ -101,12 +102,13 @@ static double work(learning *self, int worker, const uint32_t *images) {
 
 static int step(learning *self, uint64_t number, double *loss, failure *why) {
   const fidelity_training *training = self->cell->of.training;
-  const uint32_t *images = self->order + number % self->steps_per_epoch * (uint64_t)training->batch;
+  const uint32_t *samples =
+      self->order + number % self->steps_per_epoch * (uint64_t)training->batch;
   double sum = 0.0;
   for (int worker = 0; worker < self->world.size; worker++) {
-    sum += work(self, worker, images + (long)worker * self->share);
+    sum += work(self, worker, samples + (long)worker * self->share);
   }
-  *loss = sum / training->batch;
+  *loss = sum / training->batch / self->data.labels;
   bool spoilt = fidelity_overflow_is_due(&self->cell->of, number, self->steps);
   if (spoilt) {
     fidelity_overflow_spoil(&self->world, self->cell->of.overflow);
@@ -130,9 +132,8 @@ static int run_part(learning *self, uint64_t begin, uint64_t end, float *mean, f
   for (uint64_t number = begin; number < end; number++) {
     double loss = 0.0;
     if (number % self->steps_per_epoch == 0) {
-      uint64_t epoch = 1 + number / self->steps_per_epoch;
-      random_stream random = random_begin(self->cell->seed, ORDER_STREAM + epoch);
-      random_permutation(&random, self->order, self->data->train.count);
+      int epoch = 1 + (int)(number / self->steps_per_epoch);
+      task_begin_epoch(&self->data, self->cell->seed, epoch, self->order);
     }
     if (step(self, number, &loss, why)) {
       return -1;
@@ -155,25 +156,24 @@ static int run(learning *self, fidelity_outcome *made, failure *why) {
   return 0;
 }
 
+/* Of images, or of the bytes of a text. */
 static double accuracy(learning *self) {
-  const image_set *test = &self->data->test;
-  uint32_t picked[TEST_BATCH];
+  const task *data = &self->data;
+  uint32_t batch = (uint32_t)test_batch_of(data);
   uint64_t correct = 0;
-  for (uint32_t first = 0; first < test->count; first += TEST_BATCH) {
-    int count = (int)(test->count - first < TEST_BATCH ? test->count - first : TEST_BATCH);
-    for (int i = 0; i < count; i++) {
-      picked[i] = first + (uint32_t)i;
-    }
-    dataset_batch(self->data, test, picked, count, model_input(&self->net), self->labels);
-    const float *logits = model_forward(&self->net, count);
-    correct += (uint64_t)loss_count_correct(logits, self->labels, count, DATASET_CLASSES);
+  for (uint32_t first = 0; first < data->test_count; first += batch) {
+    int count = (int)(data->test_count - first < batch ? data->test_count - first : batch);
+    task_test_batch(data, first, count, model_input(&self->net), self->labels);
+    const float *logits = model_infer(&self->net, count);
+    correct +=
+        (uint64_t)loss_count_correct(logits, self->labels, count * data->labels, data->classes);
   }
-  return (double)correct / test->count;
+  return (double)correct / data->test_count / data->labels;
 }
 
-int fidelity_train(const fidelity_cell *cell, const dataset *data, fidelity_outcome *made,
+int fidelity_train(const fidelity_cell *cell, const task *data, fidelity_outcome *made,
                    failure *why) {
-  learning self = {.cell = cell, .data = data};
+  learning self = {.cell = cell, .data = *data};
   double begin = tool_now_s();
   memset(made, 0, sizeof *made);
   int failed = set_up(&self, why);
