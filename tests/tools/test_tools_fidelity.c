@@ -291,15 +291,16 @@ static size_t lines_of(const char *of) {
   return lines;
 }
 
-static void tables_have_a_row_for_what_was_trained(void **state) {
+static void tables_say_what_was_trained_and_what_was_not(void **state) {
   (void)state;
   fidelity_summary all[6];
   summarise_all(all);
   FILE *file = open_text(&text);
   assert_true(fidelity_table_print(all, 6, false, file));
   fclose(file);
-  assert_int_equal(lines_of(text), 2 + 3);
+  assert_int_equal(lines_of(text), 2 + 6);
   assert_non_null(strstr(text, "below"));
+  assert_non_null(strstr(text, "not run"));
   file = open_text(&text);
   fidelity_table_csv(all, 6, file);
   fclose(file);
@@ -341,7 +342,7 @@ int main(void) {
       cmocka_unit_test_teardown(cases_are_compared_at_equal_seeds, forget),
       cmocka_unit_test_teardown(only_seeds_of_both_are_compared, forget),
       cmocka_unit_test_teardown(curves_are_means_of_the_seeds, forget),
-      cmocka_unit_test_teardown(tables_have_a_row_for_what_was_trained, forget),
+      cmocka_unit_test_teardown(tables_say_what_was_trained_and_what_was_not, forget),
       cmocka_unit_test_teardown(pictures_have_a_panel_for_what_was_trained, forget),
   };
   int file = mkstemp(path);

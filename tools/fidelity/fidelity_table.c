@@ -22,14 +22,28 @@ static tool_colour colour_of(fidelity_verdict verdict) {
   return TOOL_COLOUR_NONE;
 }
 
-static void put_row(const fidelity_summary *row, tool_table *table) {
-  char bytes[TOOL_UNITS_TEXT_MAX];
+/* Which case it is. */
+static void put_case(const fidelity_summary *row, tool_table *table) {
   tool_table_row(table);
   tool_table_put(table, TOOL_COLOUR_NONE, "%s", row->of.model);
   tool_table_put(table, TOOL_COLOUR_NONE, "%s", fidelity_optimizer_name(row->of.optimizer));
   tool_table_put(table, TOOL_COLOUR_NONE, "%dx%d", row->of.world.nodes, row->of.world.ranks);
   tool_table_put(table, TOOL_COLOUR_BOLD, "%s", row->of.preset->name);
   tool_table_put(table, TOOL_COLOUR_NONE, "%zu", row->accuracy.count);
+}
+
+/* One that was not trained is said to be so. */
+static void put_nothing(const fidelity_summary *row, tool_table *table) {
+  put_case(row, table);
+  for (size_t i = 5; columns[i]; i++) {
+    bool is_verdict = i == 9;
+    tool_table_put(table, TOOL_COLOUR_DIM, "%s", is_verdict ? "not run" : "-");
+  }
+}
+
+static void put_row(const fidelity_summary *row, tool_table *table) {
+  char bytes[TOOL_UNITS_TEXT_MAX];
+  put_case(row, table);
   tool_table_put(table, TOOL_COLOUR_NONE, "%.2f", row->accuracy.mean);
   tool_table_put(table, TOOL_COLOUR_NONE, "%.2f", row->accuracy.deviation);
   tool_table_put(table, TOOL_COLOUR_NONE, row->difference.count > 0 ? "%+.2f" : "-",
@@ -47,6 +61,8 @@ bool fidelity_table_print(const fidelity_summary *all, size_t count, bool colour
   for (size_t i = 0; i < count; i++) {
     if (all[i].accuracy.count > 0) {
       put_row(&all[i], &table);
+    } else {
+      put_nothing(&all[i], &table);
     }
   }
   return tool_table_print(&table, file, colours);
