@@ -5,20 +5,24 @@
 
 #include <stdlib.h>
 
+#include "libcomm/plan/eligibility.h"
 #include "libcomm/plan/milder.h"
+#include "libcomm/plan/policy_match.h"
 #include "libcomm/tensor/bucket.h"
 
 /* ---------------------------------------------------------------- making */
 
-const lcomm_codec_spec *lcomm_guard_policy_codec(const lcomm_ef *ef) {
+lcomm_codec_spec lcomm_guard_policy_codec(const lcomm_ef *ef) {
   const lcomm_comm *comm = ef->comm;
-  return lcomm_farthest_codec(&ef->request.net, &comm->settings.policy.node, comm->topo.nodes);
+  const lcomm_policy *policy = &comm->settings.policy;
+  uint64_t named = lcomm_match_named(policy, ""); /* as its plans are made */
+  lcomm_eligibility it = lcomm_eligibility_begin(&ef->request, policy, comm->size, named);
+  return *lcomm_farthest_codec(&it.net, &policy->node, comm->topo.nodes);
 }
 
 lcomm_codec_spec lcomm_guard_codec(const lcomm_ef *ef, unsigned rungs) {
-  lcomm_codec_spec choice;
-  (void)lcomm_milder_codec(lcomm_guard_policy_codec(ef), rungs,
-                           ef->comm->settings.policy.momentum > 0, &choice);
+  lcomm_codec_spec choice, first = lcomm_guard_policy_codec(ef);
+  (void)lcomm_milder_codec(&first, rungs, ef->comm->settings.policy.momentum > 0, &choice);
   return choice;
 }
 
@@ -30,7 +34,7 @@ typedef struct extent {
 
 static bool is_guarded(const lcomm_bucket *bucket) {
   return !bucket->ef.exact && bucket->count > 0 &&
-         lcomm_guard_policy_codec(&bucket->ef)->format.codec->id != LCOMM_CODEC_NONE;
+         lcomm_guard_policy_codec(&bucket->ef).format.codec->id != LCOMM_CODEC_NONE;
 }
 
 static extent measure(const lcomm_comm *comm) {

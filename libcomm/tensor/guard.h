@@ -103,7 +103,7 @@ lcomm_status lcomm_guard_complete(lcomm_guard *guard);
 
 /* What the policy has for such data on the farthest links, and the codec that is `rungs` milder,
  * see lcomm_ef.milder. */
-const lcomm_codec_spec *lcomm_guard_policy_codec(const lcomm_ef *ef);
+lcomm_codec_spec lcomm_guard_policy_codec(const lcomm_ef *ef);
 lcomm_codec_spec lcomm_guard_codec(const lcomm_ef *ef, unsigned rungs);
 
 /* Elements of it are sampled at most, as one of several with `all_count` elements together. */

@@ -95,9 +95,8 @@ static lcomm_codec_spec next_codec(const lcomm_guard_share *share, lcomm_guard_v
 static lcomm_guard_verdict evaluate(const lcomm_guard_share *share) {
   const lcomm_policy *policy = &share->ef->comm->settings.policy;
   lcomm_guarded *guarded = share->guarded;
-  lcomm_codec_spec next;
-  bool has_milder = lcomm_milder_codec(lcomm_guard_policy_codec(share->ef), guarded->rungs + 1,
-                                       policy->momentum > 0, &next);
+  lcomm_codec_spec next, first = lcomm_guard_policy_codec(share->ef);
+  bool has_milder = lcomm_milder_codec(&first, guarded->rungs + 1, policy->momentum > 0, &next);
   guarded->patience += guarded->patience == 0 ? LCOMM_GUARD_PATIENCE : 0;
   lcomm_guard_verdict verdict =
       lcomm_guard_evaluate(&policy->guard, share->by.error_feedback, has_milder, guarded);

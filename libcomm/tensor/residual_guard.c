@@ -16,8 +16,7 @@ static bool is_wanted(const lcomm_residual *residual) {
   const lcomm_ef *ef = &residual->ef;
   const lcomm_comm *comm = ef->comm;
   return comm->settings.policy.guard.steps > 0 && comm->size > 1 && !ef->exact &&
-         ef->request.count > 0 &&
-         lcomm_guard_policy_codec(ef)->format.codec->id != LCOMM_CODEC_NONE;
+         ef->request.count > 0 && lcomm_guard_policy_codec(ef).format.codec->id != LCOMM_CODEC_NONE;
 }
 
 static void name_guard(lcomm_residual *residual) {

@@ -130,6 +130,36 @@ static void a_residual_follows_its_data(void) {
   }
 }
 
+/* Figures, and codecs that follow from them. */
+static void the_guard_of_calls_sees_what_it_sees_on_the_host(void) {
+  static const char *const guarded[] = {
+      "net=topk:0.05+ef min=1 guard=2",
+      "net=topk:0.05+ef min=1 guard=1,residual=0.000001 momentum=0.9",
+      "net=int8+ef min=1 guard=1,residual=0.000001 undo=on",
+  };
+  for (int p = 0; p < 3; p++) {
+    static calls host, other;
+    make_calls(&host, guarded[p], nodes_of(1), LCOMM_AVG);
+    make_calls(&other, guarded[p], nodes_of(1), LCOMM_AVG);
+    for (int step = 0; step < CALLS; step++) {
+      step_both(&host, &other, step, step % 5 != 3, false, guarded[p]);
+      for (int kind = 0; kind < KINDS; kind++) {
+        lcomm_guard_figures here, there;
+        require_fine(host.comm, lcomm_residual_guard(host.residuals[kind], &here));
+        require_fine(other.comm, lcomm_residual_guard(other.residuals[kind], &there));
+        require(here.checks == there.checks && here.error == there.error &&
+                    here.cosine == there.cosine && here.residual == there.residual &&
+                    here.waited == there.waited && strcmp(here.next, there.next) == 0,
+                "'%s', call %d, kind %d: error %g and %g, residual %g and %g, next %s and %s",
+                guarded[p], step, kind, here.error, there.error, here.residual, there.residual,
+                here.next, there.next);
+      }
+    }
+    free_calls(&host);
+    free_calls(&other);
+  }
+}
+
 /* What cannot stay is flushed by the next call, on the device, too. */
 static void another_policy_has_the_bits_of_the_host(void) {
   static calls host, other;
@@ -245,6 +275,7 @@ static void they_are_in_flight_beside_calls_on_streams(void) {
 #define RESIDUAL_PROPERTIES                                                                        \
   PROPERTY(calls_with_a_residual_have_the_bits_of_the_host),                                       \
       PROPERTY(a_residual_follows_its_data), PROPERTY(another_policy_has_the_bits_of_the_host),    \
+      PROPERTY(the_guard_of_calls_sees_what_it_sees_on_the_host),                                  \
       PROPERTY(saved_states_have_the_bytes_of_the_host),                                           \
       PROPERTY(they_are_in_flight_beside_calls_on_streams)
 
