@@ -170,9 +170,10 @@
  *                 compared with the time that their sums took: the figures
  *                 are corrected where that differs by half, and what hides
  *                 behind the program's computation is not compressed further.
- *                 So it is after as many blocking calls of one shape, which
- *                 have figures of their own; ranks must then make blocking
- *                 calls where others do, not calls that return at once.
+ *                 So it is after as many calls of one shape, plain or with a
+ *                 residual, at a call that blocks; calls have figures of their
+ *                 own. Ranks must then make blocking calls where others do, not
+ *                 calls that return at once.
  *                 Takes neither options nor endings. lcomm_plan_print() tells
  *                 the predicted times and why.
  *   PRESETS, each the whole value of net=, stand for words that were found to go
