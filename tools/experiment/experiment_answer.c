@@ -173,8 +173,8 @@ static void say_accuracy(const experiment_groups *of, const experiment_group *be
       worst = it;
     }
   }
-  say(sentence, "After %zu epochs exact has %.2f %% of the test images right", exact->epoch_count,
-      100.0 * exact->accuracy);
+  say(sentence, "After %zu epoch%s exact has %.2f %% of the test images right", exact->epoch_count,
+      exact->epoch_count == 1 ? "" : "s", 100.0 * exact->accuracy);
   if (exact->runs > 1) {
     say(sentence, " (%.2f to %.2f over %zu runs)", 100.0 * exact->accuracy_least,
         100.0 * exact->accuracy_most, exact->runs);
