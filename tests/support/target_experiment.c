@@ -10,6 +10,8 @@
 #include "tests/support/fuzz_promise.h"
 #include "tools/experiment/experiment_matrix.h"
 #include "tools/experiment/experiment_result.h"
+#include "tools/experiment/experiment_simulation.h"
+#include "tools/simulation/simulate_workload.h"
 
 static bool is_printable(const char *text) {
   for (; *text != '\0'; text++) {
@@ -72,6 +74,26 @@ static void check_result(const uint8_t *data, size_t size) {
   free(made);
 }
 
+/* What becomes a workload is one that can be simulated, or is refused with a sentence. */
+static void check_simulation(const uint8_t *data, size_t size) {
+  char why[SIMULATE_WHY_MAX] = "";
+  simulate_workload workload;
+  char *log = fuzz_allocate(size + 1);
+  if (size > 0) {
+    memcpy(log, data, size);
+  }
+  log[size] = '\0';
+  char *made = experiment_simulation_workload(log, 0.1);
+  if (made && simulate_workload_parse(made, strlen(made), &workload, why)) {
+    fuzz_require(workload.count > 0 && workload.parameters > 0, "there are tensors");
+    simulate_workload_free(&workload);
+  } else {
+    fuzz_require(!made || why[0] != '\0', "a refusal has a sentence");
+  }
+  free(made);
+  free(log);
+}
+
 void lcomm_fuzz_experiment(const uint8_t *data, size_t size) {
   char error[EXPERIMENT_ERROR_MAX];
   experiment_file *file = fuzz_allocate(sizeof *file);
@@ -90,4 +112,5 @@ void lcomm_fuzz_experiment(const uint8_t *data, size_t size) {
   free(bytes);
   free(file);
   check_result(data, size);
+  check_simulation(data, size);
 }
