@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/experiment_made.h"
 #include "tests/support/unit_tests.h"
 #include "tools/experiment/experiment_answer.h"
 #include "tools/experiment/experiment_estimate.h"
@@ -262,17 +263,13 @@ static experiment_options options = {.file = "test.ini", .out = "/tmp/none"};
 
 /* Results in which a policy is `factor` times as fast as exact at 50mbit, and the half at 1gbit. */
 static void make_results(double factor) {
-  of = (experiment){.options = &options};
-  assert_true(parse("[experiment]\naccuracy = 50%\n[run t]\nprogram = train\nworlds = 4x1\n"
-                    "rates = 1gbit, 50mbit\npolicies = exact | net=int8\nseeds = 1, 2\n"));
-  of.file = file;
-  of.cases = experiment_matrix_make(&of.file, &of.count);
-  of.results = calloc(of.count, sizeof *of.results);
+  make_experiment("[experiment]\naccuracy = 50%\n[run t]\nprogram = train\nworlds = 4x1\n"
+                  "rates = 1gbit, 50mbit\npolicies = exact | net=int8\nseeds = 1, 2\n",
+                  &options, &of);
   for (size_t i = 0; i < of.count; i++) {
     bool lossy = of.cases[i].policy[0] != '\0', slow = strcmp(of.cases[i].rate, "50mbit") == 0;
     double speedup = !lossy ? 1.0 : slow ? factor : factor / 4.0;
     experiment_result *made = &of.results[i];
-    made->state = EXPERIMENT_GOOD;
     made->epoch_count = 1;
     made->steps = 10.0;
     made->epochs[0] = (experiment_epoch){(slow ? 20.0 : 1.0) / speedup,
@@ -314,12 +311,9 @@ static void the_answer_says_that_nothing_pays(void **state) {
 /* Speeds against exact of each policy, at 50 Mbit/s, 200 Mbit/s and 1 Gbit/s. */
 static void make_speeds(const double speeds[3][3]) {
   static const char *const names[] = {"50mbit", "200mbit", "1gbit"};
-  of = (experiment){.options = &options};
-  assert_true(parse("[run t]\nprogram = train\nworlds = 4x1\nrates = 50mbit, 200mbit, 1gbit\n"
-                    "policies = exact | net=bf16 | net=int8 | net=topk:0.01+ef\n"));
-  of.file = file;
-  of.cases = experiment_matrix_make(&of.file, &of.count);
-  of.results = calloc(of.count, sizeof *of.results);
+  make_experiment("[run t]\nprogram = train\nworlds = 4x1\nrates = 50mbit, 200mbit, 1gbit\n"
+                  "policies = exact | net=bf16 | net=int8 | net=topk:0.01+ef\n",
+                  &options, &of);
   for (size_t i = 0; i < of.count; i++) {
     size_t policy = 0, rate = 0;
     while (of.cases[i].policy != of.file.workloads[0].policies.words[policy]) {
@@ -329,7 +323,6 @@ static void make_speeds(const double speeds[3][3]) {
       rate++;
     }
     experiment_result *made = &of.results[i];
-    made->state = EXPERIMENT_GOOD;
     made->epoch_count = 1;
     made->steps = 10.0;
     made->epochs[0] = (experiment_epoch){

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/experiment_made.h"
 #include "tests/support/svg_labels.h"
 #include "tests/support/temp_folder.h"
 #include "tools/experiment/experiment_picture.h"
@@ -25,14 +26,7 @@ static experiment_options options = {.file = "test.ini", .out = "/nowhere"};
 /* Results of all runs of a file: a policy needs the fewer bytes the later it stands in its list,
  * and the more processor time. */
 static void fill(const char *text) {
-  char error[EXPERIMENT_ERROR_MAX];
-  of = (experiment){.options = &options};
-  if (!experiment_file_parse(text, strlen(text), &of.file, error)) {
-    fail_msg("%s", error);
-  }
-  of.cases = experiment_matrix_make(&of.file, &of.count);
-  of.results = calloc(of.count, sizeof *of.results);
-  assert_true(of.cases && of.results);
+  make_experiment(text, &options, &of);
   for (size_t i = 0; i < of.count; i++) {
     const experiment_case *it = &of.cases[i];
     experiment_result *made = &of.results[i];
@@ -40,7 +34,6 @@ static void fill(const char *text) {
     while (it->policy != it->of->policies.words[(size_t)place]) {
       place += 1.0;
     }
-    made->state = EXPERIMENT_GOOD;
     made->step_s = 5e6 / (1.0 + 2.0 * place) / bits + 0.004 + 0.001 * place;
     made->wait_s = made->wire_s = 5e6 / (1.0 + 2.0 * place) / bits;
     made->compute_s = 0.003 + 0.0001 * place;

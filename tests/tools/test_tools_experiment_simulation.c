@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/experiment_made.h"
 #include "tests/support/temp_folder.h"
 #include "tools/experiment/experiment_folder.h"
 #include "tools/experiment/experiment_report.h"
@@ -34,16 +35,9 @@ static experiment_groups groups;
 static void begin(const char *text, const char *log, const char *place) {
   char error[EXPERIMENT_ERROR_MAX], path[EXPERIMENT_PATH_MAX];
   snprintf(options.out, sizeof options.out, "%s", place);
-  of = (experiment){.options = &options};
-  if (!experiment_file_parse(text, strlen(text), &of.file, error)) {
-    fail_msg("%s", error);
-  }
-  of.cases = experiment_matrix_make(&of.file, &of.count);
-  of.results = calloc(of.count, sizeof *of.results);
-  assert_true(of.cases && of.results);
+  make_experiment(text, &options, &of);
   for (size_t i = 0; i < of.count; i++) {
     experiment_result *made = &of.results[i];
-    made->state = EXPERIMENT_GOOD;
     snprintf(made->machine, sizeof made->machine, "2 x a processor");
     if (experiment_kind_of(of.cases[i].of) == EXPERIMENT_PERF) {
       made->rows[0] = (experiment_row){1 << 20, 0.1, 0.01, 1 << 20};

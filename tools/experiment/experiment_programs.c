@@ -85,8 +85,7 @@ static void add_words(experiment_command *command, ...) {
   va_end(words);
 }
 
-__attribute__((format(printf, 2, 3))) static void add_printed(experiment_command *command,
-                                                              const char *format, ...) {
+void experiment_command_add_printed(experiment_command *command, const char *format, ...) {
   char word[EXPERIMENT_PATH_MAX + 64];
   va_list values;
   va_start(values, format);
@@ -189,12 +188,12 @@ static bool add_launcher(experiment_command *made, const experiment_case *of, co
     break;
   case EXPERIMENT_SLURM:
     add_words(made, "srun", "-N", NULL);
-    add_printed(made, "%d", of->world.hosts);
-    add_printed(made, "--ntasks-per-node=%d", of->world.ranks);
+    experiment_command_add_printed(made, "%d", of->world.hosts);
+    experiment_command_add_printed(made, "--ntasks-per-node=%d", of->world.ranks);
     return true;
   case EXPERIMENT_HOSTS:
     add_words(made, "mpirun", "--hostfile", of->of->hostfile, "--map-by", NULL);
-    add_printed(made, "ppr:%d:node", of->world.ranks);
+    experiment_command_add_printed(made, "ppr:%d:node", of->world.ranks);
     break;
   case EXPERIMENT_POSE:
     add_words(made, "mpirun", "--oversubscribe", "--bind-to", "none", NULL);
@@ -202,7 +201,7 @@ static bool add_launcher(experiment_command *made, const experiment_case *of, co
   }
   if (of->of->where != EXPERIMENT_CLUSTER) {
     add_words(made, "-np", NULL);
-    add_printed(made, "%d", ranks);
+    experiment_command_add_printed(made, "%d", ranks);
   }
   if (of->of->where == EXPERIMENT_HOSTS && experiment_kind_of(of->of) == EXPERIMENT_COMMAND) {
     add_words(made, "-x", "LCOMM_POLICY", NULL);
@@ -219,16 +218,16 @@ static void add_known_options(experiment_command *made, const experiment_case *o
   const char *interface = of->of->where == EXPERIMENT_CLUSTER ? "eth0" : of->of->interface;
   if (kind == EXPERIMENT_TRAIN) {
     add_words(made, "--policy", of->policy, "--seed", NULL);
-    add_printed(made, "%llu", (unsigned long long)of->seed);
+    experiment_command_add_printed(made, "%llu", (unsigned long long)of->seed);
     add_words(made, "--log", NULL);
-    add_printed(made, "%s/results.jsonl", folder);
+    experiment_command_add_printed(made, "%s/results.jsonl", folder);
     if (of->model[0] != '\0') {
       add_words(made, "--model", of->model, NULL);
     }
   }
   if (kind == EXPERIMENT_PERF) {
     add_words(made, "-p", of->policy, "--json", NULL);
-    add_printed(made, "%s/results.jsonl", folder);
+    experiment_command_add_printed(made, "%s/results.jsonl", folder);
     if (interface[0] != '\0') {
       add_words(made, "--interface", interface, NULL);
     }

@@ -32,6 +32,10 @@ typedef struct experiment_command {
 
 void experiment_command_add(experiment_command *command, const char *word);
 
+/* A word as printf makes it. */
+__attribute__((format(printf, 2, 3))) void
+experiment_command_add_printed(experiment_command *command, const char *format, ...);
+
 /* As a shell would take it, for people. Returns text. */
 const char *experiment_command_show(const experiment_command *command, char *text, size_t size);
 

@@ -4,7 +4,6 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,29 +88,19 @@ static int processors_of(const experiment *of) {
   return found;
 }
 
-__attribute__((format(printf, 2, 3))) static void add(experiment_command *command,
-                                                      const char *format, ...) {
-  char word[EXPERIMENT_PATH_MAX + 64];
-  va_list values;
-  va_start(values, format);
-  vsnprintf(word, sizeof word, format, values);
-  va_end(values);
-  experiment_command_add(command, word);
-}
-
 /* As tools/cluster makes hosts: a link lets 128 KiB pass at once after a pause, and hosts share the
  * processors of the machine. */
 static void add_world(experiment_command *command, const experiment_group *it, int processors) {
   static const double LATENCY_MS = 0.03;
-  add(command, "simulate");
-  add(command, "--nodes=%d", it->world.hosts);
-  add(command, "--ranks=%d", it->world.ranks);
-  add(command, "--link=%s", it->rate);
-  add(command, "--latency=%.6gms", it->delay_ms + LATENCY_MS);
-  add(command, "--burst=128K");
-  add(command, "--processors=%d", processors);
-  add(command, "--one-machine");
-  add(command, "--policy=%s", it->policy);
+  experiment_command_add(command, "simulate");
+  experiment_command_add_printed(command, "--nodes=%d", it->world.hosts);
+  experiment_command_add_printed(command, "--ranks=%d", it->world.ranks);
+  experiment_command_add_printed(command, "--link=%s", it->rate);
+  experiment_command_add_printed(command, "--latency=%.6gms", it->delay_ms + LATENCY_MS);
+  experiment_command_add(command, "--burst=128K");
+  experiment_command_add_printed(command, "--processors=%d", processors);
+  experiment_command_add(command, "--one-machine");
+  experiment_command_add_printed(command, "--policy=%s", it->policy);
 }
 
 _Static_assert((int)TOOL_ERROR_MAX >= (int)SIMULATE_WHY_MAX, "a sentence of either must fit");
@@ -194,8 +183,8 @@ static void simulate_training(experiment_groups *of, size_t i, int processors, c
     return;
   }
   add_world(&command, it, processors);
-  add(&command, "--steps=7");
-  add(&command, "--workload=%s", path);
+  experiment_command_add_printed(&command, "--steps=7");
+  experiment_command_add_printed(&command, "--workload=%s", path);
   it->simulated.step_s = run(&command, &it->simulated);
 }
 
@@ -243,11 +232,13 @@ static void simulate_rows(experiment_group *it, int processors) {
     experiment_command command = {.count = 0};
     add_world(&command, it, processors);
     if (!has_tensors(it->policy)) {
-      add(&command, "--calls");
+      experiment_command_add(&command, "--calls");
     }
-    add(&command, "--steps=%.0f", fmax(2.0, fmin(steps, SIMULATE_STEPS_MAX)));
-    add(&command, "--parameters=%.0f", fmax(1.0, it->rows[r].size / sizeof(float)));
-    add(&command, "--tensor=%.0f", fmax(64.0, it->rows[r].size));
+    experiment_command_add_printed(&command, "--steps=%.0f",
+                                   fmax(2.0, fmin(steps, SIMULATE_STEPS_MAX)));
+    experiment_command_add_printed(&command, "--parameters=%.0f",
+                                   fmax(1.0, it->rows[r].size / sizeof(float)));
+    experiment_command_add_printed(&command, "--tensor=%.0f", fmax(64.0, it->rows[r].size));
     it->simulated.row_s[r] = run(&command, &it->simulated);
   }
 }
