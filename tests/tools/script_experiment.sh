@@ -215,7 +215,37 @@ if [ -n "$browser" ]; then
   timeout 120 "$browser" --headless --no-sandbox --disable-gpu --window-size=1000,3000 --screenshot="$work/page.png" \
     "file://$work/out/report.html" >/dev/null 2>&1
   expect a_browser_shows_the_report test "$(stat -c %s page.png 2>/dev/null || echo 0)" -gt 20000
+  # labels_in REPORT: how many pairs of labels of its pictures cover each other, as the browser's fonts have them
+  cat >labels.html <<'END'
+<script>addEventListener("load", () => {
+  let pairs = 0, all = 0, first = "";
+  for (const picture of document.querySelectorAll("figure svg")) {
+    const labels = [...picture.querySelectorAll("text")].filter(it => it.textContent.trim())
+      .map(it => [it.getBoundingClientRect(), it.textContent.trim()]);
+    all += labels.length;
+    labels.forEach(([a, text], i) => labels.slice(0, i).forEach(([b, other]) => {
+      if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1.5 &&
+          Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 7.5 && pairs++ === 0) first = text + " and " + other;
+    }));
+  }
+  document.title = `${all} labels, ${pairs} pairs collide: ${first}`;
+})</script>
+END
+  labels_in() {
+    sed -e '/<\/body>/r labels.html' "$1" >looked.html
+    timeout "$limit" "$browser" --headless --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom "file://$work/looked.html" \
+      2>/dev/null | grep -o '<title>[^<]*' | head -n 1
+  }
+  for report in out small; do
+    [ -e $report/report.html ] || continue
+    labels=$(labels_in $report/report.html)
+    expect "no_labels_collide_in_report_$report" test "${labels//[0-9]/}" = '<title> labels,  pairs collide: ' -a "${labels%% 0 pairs*}" != "$labels"
+  done
+  sed -E 's/<text>/<text>and over it lies<\/text><text>/' out/report.html >bad.html
+  labels=$(labels_in bad.html)
+  expect labels_that_collide_are_seen grep -q '[1-9][0-9]* pairs collide: [^<]* and ' <<<"$labels"
 else
   skip a_browser_shows_the_report "there is no Chromium"
+  skip no_labels_collide_in_report_out "there is no Chromium"
 fi
 exit $((failures > 0))
