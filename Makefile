@@ -127,6 +127,7 @@ CODEC_SOURCES := $(wildcard tools/codec/*.c)
 TRACE_SOURCES := $(wildcard tools/trace/*.c)
 INFO_SOURCES := $(filter-out tools/info/info_ranks_$(if $(HAVE_MPI),alone,mpi).c,$(wildcard tools/info/*.c))
 CUDA_BENCH_SOURCES := $(wildcard tools/cuda/*.c)
+STREAM_BENCH_SOURCES := $(wildcard tools/stream/*.c)
 SOAK_SOURCES := $(wildcard tools/soak/*.c)
 FIDELITY_SOURCES := $(wildcard tools/fidelity/*.c)
 EXPERIMENT_SOURCES := $(wildcard tools/experiment/*.c)
@@ -304,6 +305,9 @@ $(BUILD)/tools/cuda_bench: $(call OBJ,tools/cuda_bench.c $(CUDA_BENCH_SOURCES)) 
   $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
 	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(PUBLIC) $(LIB_LIBS) $(JSON_LIBS) $(ZLIB_LIBS) -lm -o $@
 
+$(BUILD)/tools/stream_bench: $(call OBJ,tools/stream_bench.c $(STREAM_BENCH_SOURCES)) $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
+	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(PUBLIC) $(LIB_LIBS) $(JSON_LIBS) -o $@
+
 # Models, data and optimisers of the trainer know no MPI; so they train workers in one process.
 TRAINER_LIBRARY := $(BUILD)/libtrainer.a
 $(TRAINER_LIBRARY): $(TRAINER_PARTS)
@@ -332,7 +336,7 @@ $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 # Helpers of the tests, and what they look into besides the library: only what a
 # test refers to is linked.
 $(BUILD)/libtest.a: $(SUPPORT_OBJECTS) $(CODEC_OBJECTS) $(TRACE_OBJECTS) $(call OBJ,$(PERF_SOURCES)) \
-  $(call OBJ,$(CUDA_BENCH_SOURCES) $(COMMON_SOURCES) $(INFO_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(INTERPOSER_PARTS)) \
+  $(call OBJ,$(CUDA_BENCH_SOURCES) $(STREAM_BENCH_SOURCES) $(COMMON_SOURCES) $(INFO_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(INTERPOSER_PARTS)) \
   $(TRAINER_PARTS)
 	@echo "  AR    $@"
 	@rm -f $@; ar rcs $@ $^
@@ -361,7 +365,7 @@ $(CLIENTS): $(BUILD)/tests/clients/%: $(BUILD)/tests/clients/%.c.o
 	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) -lm -o $@
 
 -include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(WITH_MPI_OBJECTS) $(INTERPOSER_OBJECTS) $(CU_OBJECTS) $(SUPPORT_OBJECTS) \
-  $(TRAINER_PARTS) $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(SOAK_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES)))
+  $(TRAINER_PARTS) $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(STREAM_BENCH_SOURCES) $(SOAK_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES)))
 
 # -------------------------------------------------------------- everyday use
 # deps may install the very packages whose flags were asked for above, so what

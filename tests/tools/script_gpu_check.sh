@@ -35,7 +35,7 @@ case "$*" in
 *tests*)
   [ ! -e "$SCRATCH/no_build" ] || { echo "x.c:1: error: no such thing"; exit 2; }
   mkdir -p "$FAKE"/tools "$FAKE"/tests/{kernels/cuda,api,tensor,device}
-  cp programs/cuda_bench "$FAKE/tools/"
+  cp programs/{cuda,stream}_bench "$FAKE/tools/"
   cp programs/cuda_kernels "$FAKE/tests/kernels/cuda/"
   cp programs/cuda_device "$FAKE/tests/device/"
   cp programs/cuda_calls "$FAKE/tests/api/"
@@ -45,7 +45,8 @@ esac
 EOF2
 fake bin/mpirun <<'EOF2'
 [ "$1" != --version ] || { echo "mpirun (Open MPI) 4.1.4"; exit; }
-exec "${@: -1}"
+while [ $# -gt 0 ] && [ ! -x "$1" ]; do shift; done
+exec "$@"
 EOF2
 fake bin/ncu <<<'echo "  kernel (1, 1, 1)x(256, 1, 1), Context 1"; echo "    Duration us 12"'
 fake bin/compute-sanitizer <<'EOF2'
@@ -67,6 +68,22 @@ head=case,target,verdict,share,share_min,share_max,bytes_per_value,seconds,secon
 echo "Make-believe (compute capability 9.0)"
 [ -n "$csv" ] || exit 0
 printf '%s\nfast,0.9,met,0.95,0.9,1,6,1e-3,1e-3,1e-3,4000,4200,""\nslow,0.9,missed,0.5,0.4,0.6,6,1e-3,1e-3,1e-3,4000,4200,""\nfp32 split,,,0.5,0.4,0.6,6,1e-3,1e-3,1e-3,4000,4200,""\n' $head >"$csv"
+EOF2
+fake programs/stream_bench <<'EOF2'
+nodes=0 only='' json=''
+while [ $# -gt 0 ]; do
+  case $1 in --nodes) nodes=$2 ;; --only) only=$2 ;; --json) json=$2 ;; esac
+  shift
+done
+case $only-$nodes in
+allocate-2) sleep 1000 & echo $! >>"$SCRATCH/left"; wait ;;
+hidden-*) row="hidden 100 MiB                              not measured  there is no libcublas.so" ;;
+host-1) row="host 1 MiB                                WRONG  value 0 of the sum is 1, not 2" ;;
+*) row="$only 8 B   12.5    11    14  us" ;;
+esac
+[ -z "$json" ] || echo "{\"nodes\": $nodes}" >"$json"
+printf '2 ranks, nodes %s\ncase          median  least  greatest  unit  target\n%s\n' "$nodes" "$row"
+case $row in *WRONG*) exit 1 ;; esac
 EOF2
 fake programs/cuda_kernels <<'EOF2'
 [ $# -eq 0 ] || { echo "ok 1 - $2"; exit 0; }
@@ -111,6 +128,15 @@ expect sanitizer_without_end_is_no_verdict has '^\| racecheck \| not measured .*
 expect what_is_left_can_be_asked_for has '^What is left: --only kernels,device,calls-2,memcheck,racecheck$'
 expect json_can_be_read python3 -c 'import json; json.load(open("out/results.json"))["bench"]["results"]'
 expect few_files_come_home test "$(find out -type f | wc -l)" -le 7
+
+GPU_CHECK_STREAM_LIMIT_S=8 check --only latency,host,hidden,allocate
+expect stream_figures_are_a_line has '^\| latency \| passed .*nodes 1: latency 8 B 12.5 11 14 us. nodes 2: latency 8 B 12.5'
+expect wrong_sums_are_told has '^\| host \| failed .*nodes 1: exit status 1; host 1 MiB WRONG value 0 of the sum'
+expect what_needs_more_is_not_measured has '^\| hidden \| not measured .*there is no libcublas'
+expect hanging_sums_are_ended has '^\| allocate \| failed .*nodes 1: allocate 8 B .*nodes 2: no end within 8 s'
+expect no_sum_is_left_running none_left
+expect stream_figures_are_json python3 -c 'import json; s = json.load(open("out/results.json"))["streams"]; assert s["latency-1"]["nodes"] == 1 and s["host-2"]["nodes"] == 2'
+expect stream_tables_are_there has '^== hidden nodes 2$'
 
 check --seconds 17 --only calls,steps
 expect all_time_has_a_limit has '^\| steps-8 \| not measured \| [0-9]+ \| no time was left'

@@ -59,7 +59,7 @@ says_version() { # NAME COMMAND...: the name, and the version of the library, wi
     [ "$(cat "$work/out")" = "$name ${version#libcomm-info }" ]
 }
 for program in libcomm-info libcomm-experiment allreduce_perf reduce_scatter_perf allgather_perf broadcast_perf alltoall_perf \
-  codec_bench cuda_bench soak_bench trace_merge cluster_delay; do
+  codec_bench cuda_bench soak_bench stream_bench trace_merge cluster_delay; do
   expect "version_of_$program" says_version $program "$build/tools/$program"
 done
 expect version_of_train says_version train "$build/train"
