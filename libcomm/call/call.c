@@ -90,13 +90,13 @@ static lcomm_status play(lcomm_run *run, const lcomm_call *call) {
   return status;
 }
 
-/* Its messages may move from the start. A call on a stream leaves it to the thread that does
- * that, if there is one, and has no request of it. */
+/* Its messages may move from the start, and a thread moves them, of a blocking call, too: while it
+ * is played, another thread of the program may free memory, which waits for what is in the lanes,
+ * and the player for that thread. A call on a stream has no request of it. */
 static lcomm_status start_played(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
                                  lcomm_request *handle) {
   lcomm_operation *operation = NULL;
-  bool outlives = call->on_stream || !call->waits;
-  bool goes_alone = outlives && lcomm_proxy_start(comm) && call->on_stream;
+  bool goes_alone = (comm->size == 1 || lcomm_proxy_start(comm)) && call->on_stream;
   lcomm_call_describe(run, call);
   lcomm_status status = lcomm_operation_start(comm, run, &run->data, &operation);
   if (!operation) {

@@ -21,8 +21,8 @@ void lcomm_device_turn_leave(lcomm_comm *comm);
 unsigned lcomm_turn_give(lcomm_comm *comm);
 void lcomm_turn_take(lcomm_comm *comm, unsigned depth);
 
-/* Inside a call: what follows goes on after it without the program, so somebody has to move its
- * messages. Starts a progress thread where there is none. False where there can be none. */
+/* Inside a call: the messages of what follows have to move while the program is in CUDA, or in no
+ * call at all. Starts a progress thread where there is none. False where there can be none. */
 bool lcomm_proxy_start(lcomm_comm *comm);
 
 #endif

@@ -81,7 +81,7 @@ lcomm_status lcomm_run_device_make_stream(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   LCOMM_TRY(got(device, "stream", device->table->stream.work_create(&device->own_stream)));
   device->stream = device->own_stream;
-  if (run->comm->progress_thread) {
+  if (run->comm->settings.progress == LCOMM_PROGRESS_THREAD) {
     lcomm_stream_gate_prepare(device->table);
   }
   return LCOMM_OK;

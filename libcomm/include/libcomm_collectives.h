@@ -164,12 +164,12 @@ LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
  * the rank's own device has come to the call.
  *
  * They return at once, the first call of a shape as the hundredth, and the stream waits for an
- * event. A thread moves messages from the first such call on, also with LCOMM_PROGRESS=calls; so it
- * does from the first call that does not block and whose buffers are on a device. The program may
- * get and free memory, make streams and load kernels at any time. That takes devices whose streams
- * wait for numbers, transports that let a thread move messages (of MPI's, MPI_THREAD_MULTIPLE), an
- * operation that top-k has no part in, and payloads that cross through the host: those of ranks
- * that read each other's devices do not, unless LCOMM_CUDA_IPC=off, on all ranks.
+ * event. A thread moves messages from the first such call on, or from the first one without a
+ * stream whose buffers are on a device, also with LCOMM_PROGRESS=calls. The program may get and
+ * free memory, make streams and load kernels at any time. That takes devices whose streams wait for
+ * numbers, transports that let a thread move messages (of MPI's, MPI_THREAD_MULTIPLE), an operation
+ * that top-k has no part in, and payloads that cross through the host: those of ranks that read
+ * each other's devices do not, unless LCOMM_CUDA_IPC=off, on all ranks.
  *
  * Other calls return at once where a progress thread was asked for (LCOMM_PROGRESS=thread, not
  * auto), but for the first of a shape and those on a stream of the greatest priority; else when the
