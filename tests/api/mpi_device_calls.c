@@ -2,8 +2,7 @@
  * Copyright the libcomm authors */
 /* mpirun: 1 2 3 5 */
 
-/* Buffers on an emulated device, whose streams pause at random, while memory comes and goes: see
- * device_calls.h. */
+/* Buffers on an emulated device, whose streams pause at random: see device_calls.h. */
 
 #include "tests/api/device_calls.h"
 
@@ -17,4 +16,4 @@ static const mpi_property properties[] = {
     CALL_PROPERTIES,
     PROPERTY(nothing_is_left_on_the_device),
 };
-RUN_PROPERTIES(churning_device_main, properties)
+RUN_PROPERTIES(pausing_device_main, properties)

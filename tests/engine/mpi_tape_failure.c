@@ -12,8 +12,10 @@ static void streams_go_on_when_a_rank_gives_up(void) {
   held it;
   make_wanted("net=bf16 min=1");
   lcomm_comm *comm = make_driven("net=bf16 min=1", mpi_size, LCOMM_PROGRESS_CALLS);
+  begin_held(&it);
+  sum_before(comm, &it, 2);
   hold(&it);
-  for (int i = 0; i < CALLS / 2; i++) {
+  for (int i = 0; i < CALLS; i += 2) {
     sum_in_stream(comm, &it, i);
   }
   MPI_Barrier(MPI_COMM_WORLD);
@@ -37,8 +39,10 @@ static void streams_go_on_when_a_rank_is_silent(void) {
   config.timeout_s = 4;
   make_wanted("net=none");
   lcomm_comm *comm = make_comm_if_possible(&config);
+  begin_held(&it);
+  sum_before(comm, &it, 2);
   hold(&it);
-  for (int i = 0; i < CALLS / 2 && mpi_rank > 0; i++) {
+  for (int i = 0; i < CALLS && mpi_rank > 0; i += 2) {
     sum_in_stream(comm, &it, i);
   }
   let_go(&it);
@@ -54,14 +58,17 @@ static void destroying_waits_for_sums_of_streams(void) {
   held it;
   make_wanted("net=int8 min=1");
   lcomm_comm *comm = make_driven("net=int8 min=1", mpi_size, LCOMM_PROGRESS_CALLS);
+  begin_held(&it);
+  sum_before(comm, &it, 2);
+  restore(&it);
   hold(&it);
-  for (int i = 0; i < CALLS; i++) {
+  for (int i = 0; i < CALLS; i += 2) {
     sum_in_stream(comm, &it, i);
   }
   __atomic_store_n(it.number, 1, __ATOMIC_RELEASE);
   require_fine(comm, lcomm_destroy(comm));
   check(device->stream.finish(it.stream));
-  for (int i = 0; i < CALLS; i++) {
+  for (int i = 0; i < CALLS; i += 2) {
     require(memcmp(it.results[i], wanted[i], count_of(i) * sizeof(float)) == 0, "call %d", i);
   }
   free_held(&it);

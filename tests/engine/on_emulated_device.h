@@ -5,8 +5,6 @@
 
 /* Programs of properties whose buffers are on emulated devices. Included by one program each. */
 
-#include <unistd.h>
-
 #include "tests/engine/on_device.h"
 #include "tests/support/emulated/emulated_device.h"
 
@@ -30,17 +28,6 @@ static inline int pausing_device_main(int *argc, char ***argv, const mpi_propert
                                       int count) {
   emulated_setup setup = {
       .devices = 2, .kernels = &lcomm_cuda_kernels_table, .seed = 11, .pause_us_max = 50};
-  return emulated_device_main(argc, argv, &setup, properties, count);
-}
-
-/* ... while another thread of the program gets and frees memory at random. */
-static inline int churning_device_main(int *argc, char ***argv, const mpi_property *properties,
-                                       int count) {
-  emulated_setup setup = {.devices = 2,
-                          .kernels = &lcomm_cuda_kernels_table,
-                          .seed = 11,
-                          .pause_us_max = 50,
-                          .churn = (uint64_t)getpid()};
   return emulated_device_main(argc, argv, &setup, properties, count);
 }
 

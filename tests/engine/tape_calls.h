@@ -31,30 +31,34 @@ static inline void make_wanted(const char *policy) {
   require_fine(comm, lcomm_destroy(comm));
 }
 
-/* A stream that waits for a number, and buffers. Only streams that are made for work wait for
- * numbers while memory comes and goes. */
+/* A stream that waits for a number, and buffers. What gets or frees memory waits for it, as it does
+ * for all that is in streams: a run that is made, too. So calls are made before, in a stream that
+ * goes on, and again in one that is held. */
 typedef struct held {
   void *stream;
   uint32_t *number;
   float *buffers[CALLS], *results[CALLS];
 } held;
 
-static inline void hold(held *it) {
+static inline void begin_held(held *it) {
   void *number = NULL;
   check(device->stream.work_create(&it->stream));
   check(device->memory.pinned_get(sizeof *it->number, &number));
   it->number = number;
   __atomic_store_n(it->number, 0, __ATOMIC_RELEASE);
-  lcomm_device_number task = {LCOMM_DEVICE_AWAIT, it->number, 1};
   for (int i = 0; i < CALLS; i++) {
     it->buffers[i] = on_device(sizeof(sent[i]));
     check(device->memory.pinned_get(sizeof(sent[i]), (void **)&it->results[i]));
     memcpy(it->results[i], sent[i], sizeof(sent[i]));
   }
+}
+
+static inline void hold(const held *it) {
+  lcomm_device_number task = {LCOMM_DEVICE_AWAIT, it->number, 1};
   check(device->stream.numbers(it->stream, &task, 1));
 }
 
-static inline void let_go(held *it) {
+static inline void let_go(const held *it) {
   __atomic_store_n(it->number, 1, __ATOMIC_RELEASE);
   check(device->stream.finish(it->stream));
 }
@@ -76,6 +80,22 @@ static inline void sum_in_stream(lcomm_comm *comm, const held *it, int call) {
                lcomm_allreduce_on_stream(comm, it->buffers[call], it->buffers[call], count_of(call),
                                          LCOMM_FLOAT32, LCOMM_SUM, it->stream));
   check(device->copy(it->results[call], it->buffers[call], size, it->stream));
+}
+
+/* Every `stride`-th call, in a stream that is not held, over on all ranks: their runs are there. */
+static inline void sum_before(lcomm_comm *comm, const held *it, int stride) {
+  for (int i = 0; i < CALLS; i += stride) {
+    sum_in_stream(comm, it, i);
+  }
+  check(device->stream.finish(it->stream));
+  require_fine(comm, lcomm_barrier(comm));
+}
+
+/* What the next call sums. */
+static inline void restore(const held *it) {
+  for (int i = 0; i < CALLS; i++) {
+    memcpy(it->results[i], sent[i], sizeof(sent[i]));
+  }
 }
 
 #endif

@@ -162,7 +162,10 @@ static void complete(emulated_setup *setup) {
   static const double PATIENCE_S = 240;
   setup->memory_size = setup->memory_size ? setup->memory_size : UINT64_C(1) << 30;
   setup->pause_us_max = setup->pause_us_max ? setup->pause_us_max : 200;
-  setup->patience_s = setup->patience_s > 0 ? setup->patience_s : PATIENCE_S;
+  int patience_s = number_from_environment("EMULATED_PATIENCE_S");
+  setup->patience_s = setup->patience_s > 0 ? setup->patience_s
+                      : patience_s > 0      ? patience_s
+                                            : PATIENCE_S;
   setup->queues = setup->queues ? setup->queues : number_from_environment("EMULATED_QUEUES");
   setup->churn = setup->churn ? setup->churn : (uint64_t)number_from_environment("EMULATED_CHURN");
   setup->turns = setup->turns ? setup->turns : (uint64_t)number_from_environment("EMULATED_TURNS");
