@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+#
+# Calls that put all their work into lanes, on emulated devices whose streams share one queue or
+# eight, and on some that do one task at a time, of a stream that is drawn: entries of different
+# lanes in any order, of one lane in its own. Results are those of the host, nothing stands still.
+set -u
+
+# shellcheck source=tests/support/expect.sh
+. "$(dirname "$0")/../support/expect.sh"
+show_more() { grep -vE '^(PASS|SKIP) ' "$work/why" | head -n 20 | sed 's/^/  | /'; }
+wrap=()
+# The thread sanitizer of older compilers dislikes strongly randomised addresses.
+[ "${SAN:-}" = thread ] && setarch -R true 2>/dev/null && wrap=(setarch -R)
+
+if [ ! -x "$build/tests/engine/mpi_tape" ]; then
+  skip tapes_in_any_order "there is no MPI"
+  exit 77
+fi
+
+# in_order VARIABLE=VALUE PROGRAM RANKS
+in_order() {
+  timeout -k 10 "$limit" env "$1" "$launch" "$3" "${wrap[@]}" "$build/tests/engine/$2"
+}
+
+for queues in 1 8; do
+  expect "sums_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues mpi_tape 3
+  expect "failures_end_in_${queues}_queues" in_order EMULATED_QUEUES=$queues mpi_tape_failure 2
+done
+for seed in 3 4 5; do
+  expect "sums_are_right_when_streams_take_turns_$seed" in_order EMULATED_TURNS=$seed mpi_tape 2
+done
+exit $((failures > 0))

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* A rank is killed while sums of all are in flight in a stream: streams of the others go on, and
+ * their next call says who is gone. */
+
+/* cmocka.h needs these four first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "tests/support/emulated/emulated_device.h"
+#include "tests/support/forked.h"
+#include "tests/support/forked_comm.h"
+
+enum { RANKS = 3, KILLED = 1, COUNT = 20000, IN_FLIGHT = 3 };
+
+static const lcomm_device_table *device;
+
+typedef struct in_stream {
+  lcomm_comm *comm;
+  void *stream;
+  float *buffers[IN_FLIGHT];
+  uint32_t *number;
+} in_stream;
+
+static void need(forked *self, int error) {
+  forked_require(self, error == 0, "the device: %s", device->explain(error));
+}
+
+static void begin(forked *self, in_stream *it) {
+  static const emulated_setup setup = {
+      .devices = 1, .kernels = &lcomm_cuda_kernels_table, .seed = 7, .pause_us_max = 50};
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  config.policy = "net=int8 min=1";
+  config.nodes = RANKS;
+  device = emulated_begin(&setup);
+  lcomm_device_replace(device);
+  need(self, device->use(0));
+  it->comm = forked_create(self, &config);
+  need(self, device->stream.work_create(&it->stream)); /* may wait for numbers */
+  need(self, device->memory.pinned_get(sizeof *it->number, (void **)&it->number));
+  *it->number = 0;
+  for (int i = 0; i < IN_FLIGHT; i++) {
+    need(self, device->memory.get(COUNT * sizeof(float), (void **)&it->buffers[i]));
+    need(self, device->set(it->buffers[i], 0, COUNT * sizeof(float), it->stream));
+  }
+}
+
+/* Three shapes, so that each has a run of its own. */
+static void sum(forked *self, in_stream *it) {
+  for (int i = 0; i < IN_FLIGHT; i++) {
+    uint64_t count = COUNT - 1000 * (uint64_t)i;
+    forked_fine(self, it->comm,
+                lcomm_allreduce_on_stream(it->comm, it->buffers[i], it->buffers[i], count,
+                                          LCOMM_FLOAT32, LCOMM_SUM, it->stream),
+                "a sum");
+  }
+}
+
+static void the_others_go_on(forked *self) {
+  in_stream it;
+  begin(self, &it);
+  sum(self, &it); /* makes the runs */
+  need(self, device->stream.finish(it.stream));
+  forked_fine(self, it.comm, lcomm_barrier(it.comm), "a barrier");
+  lcomm_device_number hold = {LCOMM_DEVICE_AWAIT, it.number, 1};
+  if (self->rank == KILLED) { /* its part of the sums cannot begin */
+    need(self, device->stream.numbers(it.stream, &hold, 1));
+  }
+  sum(self, &it);
+  forked_barrier(self);
+  if (self->rank == KILLED) {
+    forked_die();
+  }
+  need(self, device->stream.finish(it.stream));
+  lcomm_status status = lcomm_barrier(it.comm);
+  const char *sentence = lcomm_last_error(it.comm);
+  forked_require(self, status != LCOMM_OK && strstr(sentence, "rank 1"), "%s: %s",
+                 lcomm_status_name(status), sentence);
+  (void)lcomm_destroy(it.comm);
+}
+
+static void streams_go_on_when_a_rank_is_killed(void **state) {
+  (void)state;
+  forked_run_dying(RANKS, KILLED, the_others_go_on);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(streams_go_on_when_a_rank_is_killed)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
