@@ -2,6 +2,7 @@
 # Copyright the libcomm authors
 """The examples run as their heads say, and come to their results."""
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -11,6 +12,10 @@ from test_meeting import needs_mpi
 from worlds import PATIENCE_S, ROOT, free_port, launched, programs
 
 SGD = str(ROOT / "libcomm" / "python" / "examples" / "numpy_sgd.py")
+DDP_MNIST = str(ROOT / "libcomm" / "python" / "examples" / "ddp_mnist.py")
+needs_torch = pytest.mark.skipif(
+    not importlib.util.find_spec("torch"), reason="no torch (package python3-torch)"
+)
 
 
 def accuracy_of(output, ranks):
@@ -20,7 +25,7 @@ def accuracy_of(output, ranks):
 
 
 @needs_mpi
-@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("size", [1, 4])
 def test_numpy_sgd_learns_under_mpirun(size):
     status, output = launched(size, [SGD, "--steps", "60"])
     assert status == 0 and accuracy_of(output, size) > 0.85, output
@@ -34,19 +39,43 @@ def test_numpy_sgd_learns_with_top_k_and_sends_less():
     assert int(sent) < int(exact) / 5
 
 
-def test_numpy_sgd_learns_under_torchrun(tmp_path):
-    pytest.importorskip("torch", reason="no torch (package python3-torch)")
+def by_torchrun(folder, *program):
     # what goes where is said by rank: torch 1.13 does not read less on Python 3.11
     words = "--nproc_per_node 2 --redirects 0:1,1:1 --tee 0:1,1:1"
-    words += f" --log_dir {tmp_path} --master_port"
+    words += f" --log_dir {folder} --master_port {free_port()}"
     run = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", *words.split(), str(free_port()), SGD],
+        [sys.executable, "-m", "torch.distributed.run", *words.split(), *program],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         timeout=PATIENCE_S,
     )
-    assert run.returncode == 0 and accuracy_of(run.stdout, 2) > 0.85, run.stdout
+    return run.returncode, run.stdout
+
+
+@needs_torch
+def test_numpy_sgd_learns_under_torchrun(tmp_path):
+    status, output = by_torchrun(tmp_path, SGD)
+    assert status == 0 and accuracy_of(output, 2) > 0.85, output
+
+
+DRAWN = "--data nowhere --images 1000 --epochs 1 --nodes 2 --policy"
+
+
+@needs_torch
+@needs_mpi
+def test_ddp_mnist_learns_under_mpirun_with_top_k():
+    words = [DDP_MNIST, *DRAWN.split(), "net=topk:0.05+ef"]
+    status, output = launched(2, words, MASTER_PORT=str(free_port()))
+    assert status == 0 and float(re.search(r"accuracy ([0-9.]+)", output).group(1)) > 0.3, output
+    sent, exact = re.search(r"between nodes: (\d+) bytes, exact (\d+)", output).groups()
+    assert int(sent) < int(exact) / 5
+
+
+@needs_torch
+def test_ddp_mnist_learns_under_torchrun_with_int8(tmp_path):
+    status, output = by_torchrun(tmp_path, DDP_MNIST, *DRAWN.split(), "net=int8")
+    assert status == 0 and float(re.search(r"accuracy ([0-9.]+)", output).group(1)) > 0.3, output
 
 
 def test_a_wrong_policy_is_a_sentence_on_every_rank():

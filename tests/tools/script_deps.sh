@@ -35,7 +35,7 @@ lacks nonsense
 expect a_command_that_is_none_is_refused grep -q "no command 'nonsense'" "$work/said"
 tools/build/deps --list >"$work/list"
 expect the_list_has_every_command test "$(cut -d ' ' -f 1 "$work/list" | tr '\n' ' ')" = \
-  "build run test data bench fuzz optional "
+  "build run test data bench fuzz optional torch "
 
 for ranks in 0 -1 four ''; do
   tools/build/launch "$ranks" true >"$work/said" 2>&1
