@@ -95,6 +95,7 @@ def c_program():
         lines.append(say % (f"sizeof {name}", f"sizeof({name})"))
         for member, *_ in kind._fields_:
             lines.append(say % (f"{name}.{member}", f"offsetof({name}, {member})"))
+            lines.append(say % (f"sizeof {name}.{member}", f"sizeof((({name} *)0)->{member})"))
     for kind, _, prefix in _header.ENUMS:
         lines += [say % (prefix + each.name, prefix + each.name) for each in kind]
     lines += [say % ("LCOMM_LINK_COUNT", "LCOMM_LINK_COUNT"), "  return 0;", "}"]
@@ -107,6 +108,7 @@ def mirrored():
         numbers[f"sizeof {name}"] = ctypes.sizeof(kind)
         for member, *_ in kind._fields_:
             numbers[f"{name}.{member}"] = getattr(kind, member).offset
+            numbers[f"sizeof {name}.{member}"] = getattr(kind, member).size
     for kind, _, prefix in _header.ENUMS:
         numbers.update({prefix + each.name: int(each) for each in kind})
     return numbers

@@ -4,6 +4,7 @@
 
 import asyncio
 import gc
+import weakref
 
 import libcomm
 import numpy
@@ -24,6 +25,21 @@ def waited(comm):
     assert not comm._running
 
 
+def forgotten(comm):
+    """The arrays of a request that nobody has kept stay until it is over."""
+    values = numpy.ones(BIG, numpy.float32)
+    there = weakref.ref(values)
+    comm.iallreduce(values)
+    del values
+    gc.collect()
+    assert there() is not None
+    for request in list(comm._running):
+        request.wait()
+    del request
+    gc.collect()
+    assert there() is None
+
+
 def tested(comm):
     request = comm.iallreduce(numpy.ones(BIG, numpy.float32))
     while not request.test():
@@ -36,7 +52,7 @@ def awaited(comm):
         values = numpy.ones(BIG, numpy.float32)
         first = comm.iallreduce(values)
         second = comm.ibroadcast(numpy.full(3, comm.rank, numpy.int32), root=comm.size - 1)
-        results = await asyncio.gather(first._looked_for(), second._looked_for())
+        results = await asyncio.gather(first, second)
         assert results[0] is values and (results[1] == comm.size - 1).all()
         return (await comm.ibarrier()) is None
 
@@ -59,7 +75,7 @@ def all_begun(comm):
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
-@pytest.mark.parametrize("work", [waited, tested, awaited, all_begun])
+@pytest.mark.parametrize("work", [waited, forgotten, tested, awaited, all_begun])
 def test_requests_end_with_the_result(size, work):
     world(size, work)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import Any, Callable, Dict, NamedTuple, Optional
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from ._header import Dtype
 from .errors import ArgumentError
@@ -55,6 +55,22 @@ def _not_contiguous(array: Any, advice: str) -> ArgumentError:
 # ---------------------------------------------------------------------- numpy
 
 
+# Of each dtype of numpy: ours, bytes, name. To ask numpy takes longer than a short sum.
+_numpy_types: Dict[Any, Tuple[Optional[Dtype], int, str]] = {}
+
+
+def _numpy_type(dtype: Any) -> Tuple[Optional[Dtype], int, str]:
+    if not dtype.isnative:
+        raise ArgumentError(
+            f"the bytes of {dtype.str} are in the order of another machine: convert it, "
+            "array.astype(array.dtype.newbyteorder('='))"
+        )
+    known = _BY_NAME.get(dtype.name), dtype.itemsize, dtype.name
+    if dtype.isbuiltin:  # there are few of these; of others a program may make many
+        _numpy_types[dtype] = known
+    return known
+
+
 def _of_numpy(array: Any) -> Buffer:
     flags = array.flags
     if not flags.c_contiguous:
@@ -62,18 +78,13 @@ def _of_numpy(array: Any) -> Buffer:
         if flags.f_contiguous:
             advice = "pass array.T, which is contiguous, on all ranks"
         raise _not_contiguous(array, advice)
-    dtype = array.dtype
-    if not dtype.isnative:
-        raise ArgumentError(
-            f"the bytes of {dtype.str} are in the order of another machine: convert it, "
-            "array.astype(array.dtype.newbyteorder('='))"
-        )
+    dtype, itemsize, name = _numpy_types.get(array.dtype) or _numpy_type(array.dtype)
     return Buffer(
         array.__array_interface__["data"][0],
         array.size,
-        _BY_NAME.get(dtype.name),
-        dtype.itemsize,
-        dtype.name,
+        dtype,
+        itemsize,
+        name,
         not flags.writeable,
         False,
         None,
