@@ -4,12 +4,13 @@
 
 import contextlib
 import os
+import re
 import signal
 
 import libcomm
 import numpy
 import pytest
-from worlds import Lost, forked
+from worlds import Lost, forked, free_port, programs
 
 torch = pytest.importorskip("torch", reason="no torch (package python3-torch)")
 distributed = pytest.importorskip("torch.distributed", reason="a torch without distributed")
@@ -302,6 +303,7 @@ def test_a_killed_rank_is_named_by_backward_on_every_other(tmp_path):
     assert isinstance(said.pop(1), Lost)
     for (kind, sentence), again in said:
         assert kind == "RuntimeError" and "rank 1" in sentence, sentence
+        assert re.search(r"(Transport|Remote|PeerTimeout)Error: rank ", sentence), sentence
         assert again[0] == "RuntimeError"
 
 
@@ -325,6 +327,35 @@ def test_a_state_of_another_model_is_refused_on_every_rank(tmp_path):
 
     for kind, sentence in over_group_that_breaks(2, tmp_path, work):
         assert kind == "RuntimeError" and "a State belongs to one model" in sentence
+        assert "Error: " in sentence
+
+
+PROGRAM = """
+import torch, torch.distributed as dist, libcomm.torch
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
+model.register_comm_hook(libcomm.torch.State(model=model), libcomm.torch.compress)
+for step in range(3):
+    model(torch.ones(4, 8)).sum().backward()
+    {line}
+"""
+
+
+def run(line):
+    return programs(2, ["-c", PROGRAM.format(line=line)], MASTER_PORT=str(free_port()))
+
+
+def test_programs_that_close_nothing_end_without_a_crash():
+    said = run("pass")
+    assert [status for status, _ in said] == [0, 0] and "libcomm" not in said[0][1], said
+
+
+def test_an_exception_in_one_program_is_raised_by_backward_of_the_others():
+    # after the second step: before it DDP itself talks over gloo
+    said = run("if step == 1 and dist.get_rank(): raise ValueError('a broken image')")
+    assert [status for status, _ in said] == [1, 1], said
+    assert "rank 1 ends with ValueError: a broken image" in said[0][1]
 
 
 def test_wrong_policies_and_no_process_group_are_sentences(tmp_path):
