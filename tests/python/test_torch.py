@@ -3,78 +3,23 @@
 """The hook for DistributedDataParallel, against DDP over gloo and against sums that are known."""
 
 import contextlib
-import os
-import re
-import signal
 
 import libcomm
 import numpy
 import pytest
-from worlds import Lost, forked, free_port, programs
-
-torch = pytest.importorskip("torch", reason="no torch (package python3-torch)")
-distributed = pytest.importorskip("torch.distributed", reason="a torch without distributed")
-
-import libcomm.torch  # noqa: E402  it needs torch
-
-STEPS, BATCH, INPUTS = 6, 16, 32
-DDP = torch.nn.parallel.DistributedDataParallel
-TOP_K = "net=topk:0.05+ef min=0 exempt=*.bias"
-
-
-@contextlib.contextmanager
-def group(folder, rank, size):
-    torch.set_num_threads(1)
-    where = f"file://{folder}/group"
-    distributed.init_process_group("gloo", init_method=where, rank=rank, world_size=size)
-    yield
-    distributed.destroy_process_group()
-
-
-def over_group(size, folder, work):
-    """work(rank) on ranks with a process group of gloo."""
-
-    def rank(number):
-        with group(folder, number, size):
-            return work(number)
-
-    folder.mkdir(exist_ok=True)
-    return forked(size, rank)
-
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(3)
-        self.first = torch.nn.Linear(INPUTS, 256)
-        self.spare = torch.nn.Linear(256, 256)
-        self.last = torch.nn.Linear(256, 10)
-
-    def forward(self, x, spare=True):
-        x = torch.relu(self.first(x))
-        return self.last(torch.relu(self.spare(x)) if spare else x)
-
-
-def trained(model, rank, steps=STEPS, accumulate=1, spare=lambda step: True):
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    dice = torch.Generator().manual_seed(rank)
-    for step in range(steps):
-        optimizer.zero_grad()
-        for part in range(accumulate):
-            is_last = part == accumulate - 1
-            with contextlib.nullcontext() if is_last else model.no_sync():
-                x = torch.randn(BATCH, INPUTS, generator=dice)
-                y = torch.randint(0, 10, (BATCH,), generator=dice)
-                torch.nn.functional.cross_entropy(model(x, spare(step)), y).backward()
-        optimizer.step()
-    return torch.cat([p.detach().reshape(-1) for p in model.parameters()]).numpy()
-
-
-def hooked(model, policy, nodes=2, **options):
-    state = libcomm.torch.State(policy=policy, model=model, nodes=nodes, **options)
-    model.register_comm_hook(state, libcomm.torch.compress)
-    return state
-
+from ddp_models import (  # skipped without torch
+    DDP,
+    Known,
+    Net,
+    TOP_K,
+    distributed,
+    given,
+    hooked,
+    over_group,
+    steps_of,
+    torch,
+    trained,
+)
 
 WAYS = {
     "plain": ({}, {}),
@@ -125,38 +70,6 @@ def test_compressed_training_is_alike_on_all_ranks_and_near(policy, error, times
     for ours, gloo, (sent, exact) in said:
         assert (ours == said[0][0]).all() and 0 < numpy.abs(ours - gloo).max() < error
         assert sent < exact / times
-
-
-class Known(torch.nn.Module):
-    """The gradient of each parameter is what forward is given for it, whatever the weights."""
-
-    SIZES = {"wide": 300000, "narrow": 1500, "bias": 70, "deep": 30000}
-
-    def __init__(self):
-        super().__init__()
-        for name, count in self.SIZES.items():
-            self.register_parameter(name, torch.nn.Parameter(torch.zeros(count)))
-
-    def forward(self, given):
-        # the order of use is not that of registration, so DDP makes other buckets after a step
-        return sum((getattr(self, name) * given[name]).sum() for name in reversed(list(given)))
-
-
-def given(rank, step):
-    dice = numpy.random.default_rng([rank, step])
-    sizes = Known.SIZES.items()
-    return {n: torch.from_numpy(dice.standard_normal(c, dtype=numpy.float32)) for n, c in sizes}
-
-
-def steps_of(model, rank, numbers, factor=1.0):
-    """Averages that each step gives, summed."""
-    total = {name: numpy.zeros(count) for name, count in Known.SIZES.items()}
-    for step in numbers:
-        model.zero_grad()
-        (model(given(rank, step)) * factor).backward()
-        for name, parameter in model.module.named_parameters():
-            total[name] += parameter.grad.numpy()
-    return total
 
 
 def kept_of(state, name):
@@ -278,95 +191,3 @@ def test_a_state_goes_on_where_it_was_also_on_fewer_ranks(tmp_path):
     # residuals of averages weigh less among fewer ranks: their sum over size is what stays
     for kept in over_group(2, tmp_path / "two", fewer):
         assert numpy.abs(kept - said[0][1] / 4).max() < 1e-4 < numpy.abs(kept).max()
-
-
-def raised(call):
-    try:
-        call()
-    except Exception as trouble:
-        return type(trouble).__name__, str(trouble)
-    return None, "nothing was raised"
-
-
-def test_a_killed_rank_is_named_by_backward_on_every_other(tmp_path):
-    def work(rank):
-        model = DDP(Known())
-        state = hooked(model, "net=int8")
-        steps_of(model, rank, range(2))
-        if rank == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        said = [raised(lambda: steps_of(model, rank, range(2))) for _ in range(2)]
-        raised(state.close)
-        return said
-
-    said = over_group_that_breaks(3, tmp_path, work)
-    assert isinstance(said.pop(1), Lost)
-    for (kind, sentence), again in said:
-        assert kind == "RuntimeError" and "rank 1" in sentence, sentence
-        assert re.search(r"(Transport|Remote|PeerTimeout)Error: rank ", sentence), sentence
-        assert again[0] == "RuntimeError"
-
-
-def over_group_that_breaks(size, folder, work):
-    def rank(number):
-        context = group(folder, number, size)
-        context.__enter__()
-        return work(number)
-
-    return forked(size, rank)
-
-
-def test_a_state_of_another_model_is_refused_on_every_rank(tmp_path):
-    def work(rank):
-        model, other = DDP(Known()), DDP(Net())
-        state = hooked(other, "")
-        model.register_comm_hook(state, libcomm.torch.compress)
-        said = raised(lambda: steps_of(model, rank, range(1)))
-        raised(state.close)
-        return said
-
-    for kind, sentence in over_group_that_breaks(2, tmp_path, work):
-        assert kind == "RuntimeError" and "a State belongs to one model" in sentence
-        assert "Error: " in sentence
-
-
-PROGRAM = """
-import torch, torch.distributed as dist, libcomm.torch
-torch.set_num_threads(1)
-dist.init_process_group("gloo")
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
-model.register_comm_hook(libcomm.torch.State(model=model), libcomm.torch.compress)
-for step in range(3):
-    model(torch.ones(4, 8)).sum().backward()
-    {line}
-"""
-
-
-def run(line):
-    return programs(2, ["-c", PROGRAM.format(line=line)], MASTER_PORT=str(free_port()))
-
-
-def test_programs_that_close_nothing_end_without_a_crash():
-    said = run("pass")
-    assert [status for status, _ in said] == [0, 0] and "libcomm" not in said[0][1], said
-
-
-def test_an_exception_in_one_program_is_raised_by_backward_of_the_others():
-    # after the second step: before it DDP itself talks over gloo
-    said = run("if step == 1 and dist.get_rank(): raise ValueError('a broken image')")
-    assert [status for status, _ in said] == [1, 1], said
-    assert "rank 1 ends with ValueError: a broken image" in said[0][1]
-
-
-def test_wrong_policies_and_no_process_group_are_sentences(tmp_path):
-    said = raised(lambda: libcomm.torch.State("net=int8"))
-    assert said[0] == "StateError" and "init_process_group" in said[1]
-
-    def work(rank):
-        wrong = raised(lambda: libcomm.torch.State("net=int9"))
-        differ = raised(lambda: libcomm.torch.State("net=int8" if rank else "net=bf16"))
-        return wrong, differ
-
-    for (wrong, sentence), (differ, both) in over_group(2, tmp_path, work):
-        assert wrong == "PolicyError" and "int9" in sentence
-        assert differ == "MismatchError" and "int8" in both and "bf16" in both

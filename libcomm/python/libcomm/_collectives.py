@@ -32,13 +32,6 @@ class Collectives(Core):
     The forms that begin with i return at once, with a Request.
     """
 
-    @staticmethod
-    def _op(op: Union[Op, str]) -> Op:
-        return _calls.op_of(op)
-
-    def _parts(self, counts: Sequence[int]) -> Any:
-        return _calls.parts_of(counts, self._size)
-
     # ------------------------------------------------------------------ begun
 
     def _run(self, call: Call, subject: Optional[int] = None) -> Any:

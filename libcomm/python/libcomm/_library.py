@@ -9,7 +9,7 @@ import os
 import pathlib
 from typing import Iterator, Optional
 
-from . import _header, errors
+from . import _functions, errors
 from ._version import __version__
 
 MAJOR, MINOR, PATCH = (int(part) for part in __version__.split("."))
@@ -77,7 +77,7 @@ def _checked(library: ctypes.CDLL, name: str) -> ctypes.CDLL:
             "libcomm.so"
         )
     try:
-        _header.declare(library, _header.FUNCTIONS)
+        _functions.declare(library, _functions.FUNCTIONS)
     except AttributeError as trouble:
         raise errors.LibraryError(
             f"{name} lacks a function that libcomm {__version__} of Python uses: {trouble}"
@@ -129,6 +129,6 @@ def with_mpi() -> ctypes.CDLL:
         library.lcomm_mpi_built_for.restype = ctypes.c_char_p
         is_open_mpi = library.lcomm_mpi_built_for().startswith(b"Open MPI")
         handle = ctypes.c_void_p if is_open_mpi else ctypes.c_int
-        _header.declare(library, _header.MPI_FUNCTIONS, handle)
+        _functions.declare(library, _functions.MPI_FUNCTIONS, handle)
         _with_mpi = library
     return _with_mpi

@@ -6,22 +6,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any, Iterable, List, Optional, Sequence, Union
+from typing import Any, Optional
 
 from . import _ending, _header, _meeting
 from . import stats as _stats
-from ._collectives import Collectives
-from ._header import Op
+from ._feedback import Feedback
 from ._library import check, lib
 from ._policies import Policies
-from .residual import Residual, ScatterResidual
 from .stats import Stats
 from .tensors import Tensors
 
-State = Union[bytes, bytearray, memoryview]
-
-
-class Communicator(Collectives, Policies, Tensors):
+class Communicator(Feedback, Policies, Tensors):
     """Ranks that sum, gather and exchange arrays: exact inside a node, compressed between nodes.
 
     Made by from_env(), from_mpi(), from_store() or from_allgather(), which are collective: all
@@ -242,65 +237,3 @@ class Communicator(Collectives, Policies, Tensors):
     def reset_stats(self) -> None:
         """Count from 0 again."""
         self._check(lib.lcomm_stats_reset(self._handle_now()))
-
-    # --------------------------------------------------------- error feedback
-
-    def residual(
-        self, count: int, op: Union[Op, str] = "sum", name: Optional[str] = None
-    ) -> Residual:
-        """Error feedback for all-reduces of one array of `count` float32.
-
-        In the same order on all ranks. One with a name (at most 127 bytes, used once) is saved by
-        state_dict(), and exempt=, momentum= and clip= of the policy act on it.
-        """
-        handle, what = ctypes.c_void_p(), self._op(op)
-        if name is None:
-            status = lib.lcomm_residual_create(
-                self._handle_now(), count, what, ctypes.byref(handle)
-            )
-        else:
-            status = lib.lcomm_residual_create_named(
-                self._handle_now(), name.encode(), count, what, ctypes.byref(handle)
-            )
-        self._check(status)
-        return Residual(self, handle.value, count, count)
-
-    def scatter_residual(
-        self, counts: Sequence[int], op: Union[Op, str] = "sum", name: Optional[str] = None
-    ) -> ScatterResidual:
-        """Error feedback for reduce-scatters: rank r receives counts[r] elements of the sum."""
-        handle = ctypes.c_void_p()
-        parts = self._parts(counts)
-        text = None if name is None else name.encode()
-        self._check(
-            lib.lcomm_residual_create_scatter(
-                self._handle_now(), text, parts, self._op(op), ctypes.byref(handle)
-            )
-        )
-        return ScatterResidual(self, handle.value, sum(counts), counts[self._rank])
-
-    def state_dict(self) -> bytes:
-        """What error feedback and momentum remember on this rank, for a checkpoint. Local.
-
-        Between two steps, with no call of a named residual under way (else StateError).
-        """
-        handle, size = self._handle_now(), ctypes.c_size_t()
-        self._check(lib.lcomm_state_size(handle, ctypes.byref(size)))
-        block = ctypes.create_string_buffer(size.value)
-        self._check(lib.lcomm_state_write(handle, block, size.value))
-        return block.raw
-
-    def load_state_dict(self, state: Union[State, Iterable[State]]) -> None:
-        """Restore what state_dict() gave. Collective: all ranks restore it, or none does.
-
-        state: this rank's bytes, where ranks and nodes are as many as they were; else those of all
-        ranks that saved, in any order. Residuals with names are made before. Raises WireError
-        (damaged bytes), ArgumentError (a block or a residual is missing), MismatchError.
-        """
-        blocks: List[bytes]
-        if isinstance(state, (bytes, bytearray, memoryview)):
-            blocks = [bytes(state)]
-        else:
-            blocks = [bytes(block) for block in state]
-        joined = b"".join(blocks)
-        self._check(lib.lcomm_state_read(self._handle_now(), joined, len(joined)))

@@ -22,7 +22,8 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 import torch
 import torch.distributed
 
-from .communicator import Communicator, State as SavedState
+from ._feedback import State as SavedState
+from .communicator import Communicator
 from .errors import Error, StateError
 from .tensors import Tensor
 

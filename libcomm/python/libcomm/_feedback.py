@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+"""What a communicator remembers between calls: residuals, and their place in a checkpoint."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Iterable, List, Optional, Sequence, Union
+
+from . import _calls
+from ._collectives import Collectives
+from ._header import Op
+from ._library import lib
+from .residual import Residual, ScatterResidual
+
+State = Union[bytes, bytearray, memoryview]
+
+
+class Feedback(Collectives):
+    """The part of a communicator that has error feedback."""
+
+    def residual(
+        self, count: int, op: Union[Op, str] = "sum", name: Optional[str] = None
+    ) -> Residual:
+        """Error feedback for all-reduces of one array of `count` float32.
+
+        In the same order on all ranks. One with a name (at most 127 bytes, used once) is saved by
+        state_dict(), and exempt=, momentum= and clip= of the policy act on it.
+        """
+        handle, what = ctypes.c_void_p(), _calls.op_of(op)
+        if name is None:
+            status = lib.lcomm_residual_create(
+                self._handle_now(), count, what, ctypes.byref(handle)
+            )
+        else:
+            status = lib.lcomm_residual_create_named(
+                self._handle_now(), name.encode(), count, what, ctypes.byref(handle)
+            )
+        self._check(status)
+        return Residual(self, handle.value, count, count)
+
+    def scatter_residual(
+        self, counts: Sequence[int], op: Union[Op, str] = "sum", name: Optional[str] = None
+    ) -> ScatterResidual:
+        """Error feedback for reduce-scatters: rank r receives counts[r] elements of the sum."""
+        handle = ctypes.c_void_p()
+        parts = _calls.parts_of(counts, self._size)
+        text = None if name is None else name.encode()
+        self._check(
+            lib.lcomm_residual_create_scatter(
+                self._handle_now(), text, parts, _calls.op_of(op), ctypes.byref(handle)
+            )
+        )
+        return ScatterResidual(self, handle.value, sum(counts), counts[self._rank])
+
+    def state_dict(self) -> bytes:
+        """What error feedback and momentum remember on this rank, for a checkpoint. Local.
+
+        Between two steps, with no call of a named residual under way (else StateError).
+        """
+        handle, size = self._handle_now(), ctypes.c_size_t()
+        self._check(lib.lcomm_state_size(handle, ctypes.byref(size)))
+        block = ctypes.create_string_buffer(size.value)
+        self._check(lib.lcomm_state_write(handle, block, size.value))
+        return block.raw
+
+    def load_state_dict(self, state: Union[State, Iterable[State]]) -> None:
+        """Restore what state_dict() gave. Collective: all ranks restore it, or none does.
+
+        state: this rank's bytes, where ranks and nodes are as many as they were; else those of all
+        ranks that saved, in any order. Residuals with names are made before. Raises WireError
+        (damaged bytes), ArgumentError (a block or a residual is missing), MismatchError.
+        """
+        blocks: List[bytes]
+        if isinstance(state, (bytes, bytearray, memoryview)):
+            blocks = [bytes(state)]
+        else:
+            blocks = [bytes(block) for block in state]
+        joined = b"".join(blocks)
+        self._check(lib.lcomm_state_read(self._handle_now(), joined, len(joined)))
