@@ -38,7 +38,7 @@ for file in tests/python/test_*.py; do
   if [ $status -ne 0 ] && [ $status -ne 5 ]; then
     failed=1
     grep -q '^FAIL ' "$work/out" || echo "FAIL ${file##*/}: pytest ended with status $status"
-    grep -vE '^(PASS|SKIP) ' "$work/out" | tail -n 40
+    grep -vE '^(PASS|FAIL|SKIP) ' "$work/out" | tail -n 40
   fi
 done
 exit $failed
