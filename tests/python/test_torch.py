@@ -3,6 +3,8 @@
 """The hook for DistributedDataParallel, against DDP over gloo and against sums that are known."""
 
 import contextlib
+import gc
+import sys
 
 import libcomm
 import numpy
@@ -191,3 +193,20 @@ def test_a_state_goes_on_where_it_was_also_on_fewer_ranks(tmp_path):
     # residuals of averages weigh less among fewer ranks: their sum over size is what stays
     for kept in over_group(2, tmp_path / "two", fewer):
         assert numpy.abs(kept - said[0][1] / 4).max() < 1e-4 < numpy.abs(kept).max()
+
+
+def test_many_steps_hold_nothing(tmp_path):
+    def work(_rank):
+        model = DDP(torch.nn.Linear(64, 8))
+
+        def step(number):
+            for _ in range(number):
+                model(torch.ones(4, 64)).sum().backward()
+            gc.collect()
+            return sys.getallocatedblocks()
+
+        with contextlib.closing(hooked(model, "net=int8+ef min=0")):
+            before = step(100)
+            return step(1000) - before
+
+    assert max(over_group(2, tmp_path, work)) < 500
