@@ -136,14 +136,14 @@ static lcomm_status clip(lcomm_run *run, const lcomm_buffer *values, double norm
 }
 
 static lcomm_status squares(lcomm_run *run, const lcomm_buffer *values, const lcomm_run *others) {
-  run->squares = others ? others->squares : (lcomm_squares){0, 0};
-  lcomm_squares_add(&run->squares, values->data, values->dtype, values->count);
+  run->scratch.squares = others ? others->scratch.squares : (lcomm_squares){0, 0};
+  lcomm_squares_add(&run->scratch.squares, values->data, values->dtype, values->count);
   return LCOMM_OK;
 }
 
 static lcomm_status clip_to(lcomm_run *run, const lcomm_buffer *values, const lcomm_run *all,
                             double norm) {
-  double factor = lcomm_clip_factor(lcomm_squares_norm(&all->squares), norm);
+  double factor = lcomm_clip_factor(lcomm_squares_norm(&all->scratch.squares), norm);
   if (factor < 1) {
     lcomm_clip_scale(run->comm->kernels, values->data, values->dtype, values->count, factor);
   }

@@ -104,6 +104,7 @@ typedef struct lcomm_run_scratch {
   size_t *sizes;
   const void **sources; /* of a REDUCE */
   lcomm_summand *summands;
+  lcomm_squares squares; /* that were counted, on the host */
 } lcomm_run_scratch;
 
 /* Flow control, see flow.h. */
@@ -162,8 +163,7 @@ struct lcomm_run {
   uint32_t sequence;              /* number of the operation */
   uint32_t seed_shift;            /* added to it where it seeds stochastic rounding */
   lcomm_run_phase phase;
-  uint64_t not_finite;   /* in the result, where that is counted */
-  lcomm_squares squares; /* that it has counted, on the host */
+  uint64_t not_finite; /* in the result, where that is counted */
 
   /* What ranks compare in every message: the terms. */
   lcomm_run_terms terms;

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "libcomm/engine/other_waits.h"
 #include "libcomm/transport/transport.h"
 #include "tests/support/forked_comm.h"
 #include "tests/support/unit_tests.h"
@@ -82,7 +83,30 @@ static void who_waits_elsewhere_is_not_named(void **state) {
   }
 }
 
+/* Communicators are told apart by their addresses alone. */
+static void a_wait_is_another_one_for_all_communicators_but_its_own(void **state) {
+  static const char places[3];
+  const struct lcomm_comm *comms[3];
+  uint64_t host = 0, pid = 0;
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    comms[i] = (const void *)&places[i];
+  }
+  assert_false(lcomm_other_waits_find(comms[0], &host, &pid));
+  lcomm_other_waits_add(comms[0], 0, 0);
+  assert_false(lcomm_other_waits_find(comms[0], &host, &pid));
+  assert_true(lcomm_other_waits_find(comms[1], &host, &pid) && pid == 0);
+  lcomm_other_waits_add(comms[2], 7, 11);
+  lcomm_other_waits_add(comms[2], 0, 0); /* what is known stays known */
+  assert_true(lcomm_other_waits_find(comms[1], &host, &pid) && host == 7 && pid == 11);
+  lcomm_other_waits_remove(comms[2]);
+  assert_false(lcomm_other_waits_find(comms[0], &host, &pid));
+  lcomm_other_waits_remove(comms[0]);
+  assert_false(lcomm_other_waits_find(comms[1], &host, &pid));
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_wait_is_another_one_for_all_communicators_but_its_own),
     cmocka_unit_test(who_waits_elsewhere_is_not_named),
 };
 RUN_TESTS(tests)
