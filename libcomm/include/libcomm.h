@@ -269,9 +269,12 @@ typedef enum lcomm_progress_mode {
   LCOMM_PROGRESS_AUTO = 3     /* a thread on machines with two processors or more for each rank,
                                  by affinity and control-group quota, and where MPI allows it if
                                  it is needed; else calls. It is started by the first call that
-                                 does not block, or tensor, so calls that block pay nothing for it,
-                                 and streams never wait for it. LCOMM_LOG=info says which. */
+                                 does not block, or tensor, so calls that block pay nothing for it.
+                                 LCOMM_LOG=info says which. */
 } lcomm_progress_mode;
+
+/* Calls on buffers of devices may start a thread in any mode, see "buffers of devices" in
+ * libcomm_collectives.h. */
 
 /* Options of a communicator. Begin with LCOMM_CONFIG_INIT; what is left at
  * its default is taken from the environment, then from the table's default. */
