@@ -36,7 +36,8 @@ all_alike() {
 images=(--images 512 --epochs 1)
 all_alike two_ranks_have_the_bits_of_unsharded_ones 2 --model mlp "${images[@]}" --clip 0.5
 all_alike four_ranks_likewise 4 --model cnn --images 128 --epochs 1 --batch 8 --optimizer adam
-LCOMM_NODES=2 all_alike two_nodes_likewise 4 --model mlp "${images[@]}" --precision bf16
+LCOMM_NODES=2 all_alike two_nodes_likewise 4 --model mlp "${images[@]}"
+all_alike bf16_likewise 2 --model mlp --images 128 --epochs 1 --precision bf16
 text=(--model gpt-nano --images 16 --epochs 1 --batch 2)
 all_alike norms_of_layers_likewise 2 "${text[@]}" --optimizer lamb --clip 0.1
 all_alike and_those_of_large_batches 2 --model mlp "${images[@]}" --optimizer lars --lr 2
