@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import sys
 from typing import Any, Callable, List, Optional
 
 from . import _header, _library, errors
@@ -127,15 +128,13 @@ def _world(library: ctypes.CDLL) -> Any:
 
 def _handle_of(mpi_comm: Any, library: ctypes.CDLL) -> Any:
     """MPI_Comm of mpi4py's communicator."""
-    try:
-        from mpi4py import MPI
-    except ImportError:
+    # who has one has imported mpi4py; it is not imported here, where it may be of another MPI
+    MPI = sys.modules.get("mpi4py.MPI")
+    if MPI is None or not isinstance(mpi_comm, MPI.Comm):
         raise errors.ArgumentError(
-            f"{mpi_comm!r:.60} is no communicator of mpi4py, which is not installed; without an "
-            "argument from_mpi takes MPI_COMM_WORLD"
-        ) from None
-    if not isinstance(mpi_comm, MPI.Comm):
-        raise errors.ArgumentError(f"{mpi_comm!r:.60} is no communicator of mpi4py")
+            f"{mpi_comm!r:.60} is no communicator of mpi4py; without an argument from_mpi takes "
+            "MPI_COMM_WORLD"
+        )
     _refuse_other(library)
     is_pointer = MPI._sizeof(MPI.Comm) == ctypes.sizeof(ctypes.c_void_p)
     kind = ctypes.c_void_p if is_pointer else ctypes.c_int
