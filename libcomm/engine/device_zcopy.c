@@ -60,23 +60,19 @@ static bool is_direct(const lcomm_run *run, const lcomm_step *step) {
          takes_devices(run->comm, step->peer);
 }
 
-static bool is_message(const lcomm_step *step) {
-  return step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV;
-}
-
 /* Slots whose messages are all of a kind get a trait. */
 static void mark_slots(lcomm_run *run, lcomm_slot_trait trait,
                        bool (*is_one)(const lcomm_run *run, const lcomm_step *step)) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
-    if (is_message(step)) {
+    if (lcomm_step_is_message(step)) {
       run->slots[step->slot].traits |= trait;
     }
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
-    if (is_message(step) && !is_one(run, step)) {
+    if (lcomm_step_is_message(step) && !is_one(run, step)) {
       run->slots[step->slot].traits &= ~(unsigned)trait;
     }
   }

@@ -76,8 +76,7 @@ static uint32_t next_ready(lcomm_run *run) {
 }
 
 static bool is_message(const lcomm_run *run, uint32_t step) {
-  lcomm_step_kind kind = run->plan->schedule.steps[step].kind;
-  return kind == LCOMM_STEP_SEND || kind == LCOMM_STEP_RECV;
+  return lcomm_step_is_message(&run->plan->schedule.steps[step]);
 }
 
 /* A long message between nodes, one of the few that may be in flight. One that

@@ -12,13 +12,7 @@
  * rank. */
 
 #include "libcomm/engine/engine.h"
-
-typedef enum lcomm_lane {
-  LCOMM_LANE_ENCODE, /* staging in, what is sent first */
-  LCOMM_LANE_SUM,    /* complete sums, and what is made of them */
-  LCOMM_LANE_DECODE, /* results, staging out */
-  LCOMM_LANE_COUNT
-} lcomm_lane;
+#include "libcomm/sched/lane.h"
 
 typedef struct lcomm_lanes {
   struct lcomm_lanes *next;

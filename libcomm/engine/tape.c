@@ -14,10 +14,6 @@
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/run_device.h"
 
-static bool is_message(const lcomm_step *step) {
-  return step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV;
-}
-
 /* -------------------------------------------------------------- which plans */
 
 static bool has_sparse(const lcomm_plan *plan) {
@@ -45,7 +41,7 @@ static bool fits(lcomm_comm *comm, const lcomm_plan *plan) {
   }
   for (uint32_t i = 0; i < plan->schedule.step_count; i++) {
     const lcomm_step *step = &plan->schedule.steps[i];
-    if (is_message(step) && lcomm_device_may_stay(comm, step->peer)) {
+    if (lcomm_step_is_message(step) && lcomm_device_may_stay(comm, step->peer)) {
       return false;
     }
   }
@@ -67,31 +63,36 @@ static void go_to(lcomm_run *run, lcomm_lane lane) {
   run->device->stream = stream_of(run, lane);
 }
 
-static lcomm_lane lane_of(const lcomm_step *step) {
-  if (step->kind == LCOMM_STEP_DECODE) {
-    return LCOMM_LANE_DECODE;
-  }
-  return step->kind == LCOMM_STEP_REDUCE && step->summed ? LCOMM_LANE_SUM : LCOMM_LANE_ENCODE;
-}
-
-/* What a step that comes later has to do with one that it waits for. A computation is in no lane
- * before that of another one that it needs, so lanes wait for lanes before them only. */
+/* What a step that comes later has to do with one that it waits for. */
 static void relate(const lcomm_schedule *schedule, lcomm_tape_step *steps, uint32_t index,
                    uint32_t later) {
   lcomm_tape_step *one = &steps[index], *other = &steps[later];
-  bool sent = is_message(&schedule->steps[index]), needed = is_message(&schedule->steps[later]);
+  bool sent = lcomm_step_is_message(&schedule->steps[index]),
+       needed = lcomm_step_is_message(&schedule->steps[later]);
   other->awaits |= sent && !needed;
   one->announces |= !sent && needed;
   if (!sent && !needed) {
-    other->lane = one->lane > other->lane ? one->lane : other->lane;
     other->follows[one->lane] = index; /* in program order, so the last one stays */
   }
 }
 
+/* Staging out is in the last lane. False without memory. */
+static bool find_lanes(const lcomm_schedule *schedule, lcomm_tape_step *steps) {
+  lcomm_lane *lanes = calloc((size_t)schedule->step_count + 1, sizeof *lanes);
+  if (!lanes) {
+    return false;
+  }
+  lcomm_schedule_lanes(schedule, lanes);
+  lanes[schedule->step_count] = LCOMM_LANE_DECODE;
+  for (uint32_t i = 0; i <= schedule->step_count; i++) {
+    steps[i].lane = lanes[i];
+  }
+  free(lanes);
+  return true;
+}
+
 static void relate_all(const lcomm_schedule *schedule, lcomm_tape_step *steps) {
   for (uint32_t i = 0; i <= schedule->step_count; i++) {
-    bool computes = i < schedule->step_count && !is_message(&schedule->steps[i]);
-    steps[i].lane = computes ? lane_of(&schedule->steps[i]) : LCOMM_LANE_DECODE;
     for (int lane = 0; lane < LCOMM_LANE_COUNT; lane++) {
       steps[i].follows[lane] = LCOMM_TAPE_NONE;
     }
@@ -101,7 +102,7 @@ static void relate_all(const lcomm_schedule *schedule, lcomm_tape_step *steps) {
     for (uint32_t k = 0; k < step->next_count; k++) {
       relate(schedule, steps, i, schedule->next[step->next_first + k]);
     }
-    if (!is_message(step)) { /* staging out comes after all */
+    if (!lcomm_step_is_message(step)) { /* staging out comes after all */
       steps[schedule->step_count].follows[steps[i].lane] = i;
     }
   }
@@ -156,8 +157,8 @@ static lcomm_status make_events(lcomm_run *run) {
   LCOMM_TRY(got(run, "event", table->event.create(false, &tape->staged)));
   LCOMM_TRY(got(run, "event", table->event.create(false, &tape->done)));
   for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
-    tape->uses_sums |=
-        !is_message(&run->plan->schedule.steps[i]) && tape->steps[i].lane == LCOMM_LANE_SUM;
+    tape->uses_sums |= !lcomm_step_is_message(&run->plan->schedule.steps[i]) &&
+                       tape->steps[i].lane == LCOMM_LANE_REDUCE;
     if (tape->steps[i].is_joined) {
       LCOMM_TRY(got(run, "event", table->event.create(false, &tape->steps[i].event)));
     }
@@ -188,7 +189,7 @@ lcomm_status lcomm_tape_open(lcomm_run *run) {
 
 lcomm_status lcomm_tape_make(lcomm_run *run) {
   lcomm_tape *tape = run->tape;
-  if (!make_tables(run)) {
+  if (!make_tables(run) || !find_lanes(&run->plan->schedule, tape->steps)) {
     return LCOMM_ERR_MEMORY;
   }
   relate_all(&run->plan->schedule, tape->steps);
@@ -277,7 +278,7 @@ static lcomm_status play_step(lcomm_run *run, uint32_t index) {
   if (step->kind == LCOMM_STEP_RECV) {
     assume_received(&run->slots[step->slot]);
   }
-  if (is_message(step)) {
+  if (lcomm_step_is_message(step)) {
     return LCOMM_OK;
   }
   LCOMM_TRY(play_computation(run, index));
@@ -307,7 +308,7 @@ static lcomm_status begin_lanes(lcomm_run *run) {
   LCOMM_TRY(
       launched(run, run->device->table->event.record(staged, stream_of(run, LCOMM_LANE_ENCODE))));
   LCOMM_TRY(run->tape->uses_sums
-                ? launched(run, streams->wait(stream_of(run, LCOMM_LANE_SUM), staged))
+                ? launched(run, streams->wait(stream_of(run, LCOMM_LANE_REDUCE), staged))
                 : LCOMM_OK);
   return launched(run, streams->wait(stream_of(run, LCOMM_LANE_DECODE), staged));
 }

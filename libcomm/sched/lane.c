@@ -3,42 +3,30 @@
 
 #include "libcomm/sched/lane.h"
 
-static lcomm_lane lane_of_kind(lcomm_step_kind kind) {
-  switch (kind) {
-  case LCOMM_STEP_REDUCE:
-    return LCOMM_LANE_REDUCE;
-  case LCOMM_STEP_DECODE:
+/* A part of a sum, whose other summands wait for nothing of peers, is as early as what is sent. */
+static lcomm_lane first_lane_of(const lcomm_step *step) {
+  if (step->kind == LCOMM_STEP_DECODE) {
     return LCOMM_LANE_DECODE;
-  case LCOMM_STEP_ENCODE:
-  case LCOMM_STEP_SEND:
-  case LCOMM_STEP_RECV:
-    break;
   }
-  return LCOMM_LANE_ENCODE;
+  return step->kind == LCOMM_STEP_REDUCE && step->summed ? LCOMM_LANE_REDUCE : LCOMM_LANE_ENCODE;
 }
 
-/* An ENCODE of what the step wrote waits for it, and perhaps for peers. */
-static void encode_beside(const lcomm_schedule *schedule, const lcomm_step *step,
-                          lcomm_lane *lanes) {
+/* Steps come behind those that they wait for. */
+static void follow(const lcomm_schedule *schedule, const lcomm_step *step, lcomm_lane lane,
+                   lcomm_lane *lanes) {
   for (uint32_t i = 0; i < step->next_count; i++) {
-    uint32_t later = schedule->next[step->next_first + i];
-    if (schedule->steps[later].kind == LCOMM_STEP_ENCODE) {
-      lanes[later] = LCOMM_LANE_REDUCE;
-    }
+    lcomm_lane *later = &lanes[schedule->next[step->next_first + i]];
+    *later = *later < lane ? lane : *later;
   }
 }
 
 void lcomm_schedule_lanes(const lcomm_schedule *schedule, lcomm_lane *lanes) {
   for (uint32_t i = 0; i < schedule->step_count; i++) {
-    lanes[i] = lane_of_kind(schedule->steps[i].kind);
+    lanes[i] = first_lane_of(&schedule->steps[i]);
   }
   for (uint32_t i = 0; i < schedule->step_count; i++) {
-    encode_beside(schedule, &schedule->steps[i], lanes);
+    if (!lcomm_step_is_message(&schedule->steps[i])) {
+      follow(schedule, &schedule->steps[i], lanes[i], lanes);
+    }
   }
-}
-
-bool lcomm_lane_joins(const lcomm_schedule *schedule, uint32_t before, uint32_t step) {
-  const lcomm_step *first = &schedule->steps[before], *second = &schedule->steps[step];
-  return first->kind == LCOMM_STEP_DECODE && second->kind == LCOMM_STEP_DECODE &&
-         first->next_count == 0;
 }

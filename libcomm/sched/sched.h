@@ -129,6 +129,12 @@ void lcomm_schedule_sum(lcomm_schedule *schedule, lcomm_span span, const uint32_
 void lcomm_schedule_partial(lcomm_schedule *schedule, lcomm_span span, const uint32_t *sources,
                             uint32_t source_count);
 
+/* --------------------------------------------------------------- steps */
+
+static inline bool lcomm_step_is_message(const lcomm_step *step) {
+  return step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV;
+}
+
 /* --------------------------------------------------------------- spans */
 
 static inline lcomm_span lcomm_span_whole(uint64_t first, uint64_t count) {

@@ -181,13 +181,13 @@ static void what_peers_need_is_not_joined_with_what_they_send(void **state) {
   lcomm_schedule_receive(&schedule, slot, 1);
   lcomm_schedule_decode(&schedule, slot, lcomm_span_whole(128, 64), LCOMM_NO_SLOT);
   assert_int_equal(lcomm_schedule_link(&schedule, (bool[LCOMM_STAGE_COUNT]){false}), LCOMM_OK);
-  assert_false(lcomm_lane_joins(&schedule, 1, 5)); /* an ENCODE waits for the first */
-  assert_false(lcomm_lane_joins(&schedule, 2, 5)); /* is one */
-  assert_true(lcomm_lane_joins(&schedule, 5, 7));
+  assert_false(lanes_join(&schedule, 1, 5)); /* an ENCODE waits for the first */
+  assert_false(lanes_join(&schedule, 2, 5)); /* is one */
+  assert_true(lanes_join(&schedule, 5, 7));
   lcomm_schedule_free(&schedule);
 }
 
-static void contributions_are_made_beside_sums(void **state) {
+static void lanes_wait_for_lanes_before_them_only(void **state) {
   lcomm_schedule schedule;
   lcomm_lane lanes[6];
   (void)state;
@@ -197,7 +197,7 @@ static void contributions_are_made_beside_sums(void **state) {
   lcomm_schedule_lanes(&schedule, lanes);
   assert_int_equal(lanes[0], LCOMM_LANE_ENCODE);
   assert_int_equal(lanes[1], LCOMM_LANE_DECODE);
-  assert_int_equal(lanes[2], LCOMM_LANE_REDUCE); /* of what was decoded */
+  assert_int_equal(lanes[2], LCOMM_LANE_DECODE); /* of what was decoded */
   assert_int_equal(lanes[5], LCOMM_LANE_DECODE);
   lcomm_schedule_free(&schedule);
 }
@@ -209,7 +209,7 @@ int main(void) {
       cmocka_unit_test(lanes_end_on_uneven_nodes),
       cmocka_unit_test(ranks_that_hear_before_they_tell_need_two_lanes),
       cmocka_unit_test(what_peers_need_is_not_joined_with_what_they_send),
-      cmocka_unit_test(contributions_are_made_beside_sums),
+      cmocka_unit_test(lanes_wait_for_lanes_before_them_only),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

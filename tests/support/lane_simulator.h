@@ -32,6 +32,11 @@ typedef struct lane_options {
   unsigned seed;     /* of the order in which what can move moves */
 } lane_options;
 
+/* May `step` be one entry with `before`, the computation before it in program order? Only DECODEs,
+ * and not when something waits for `before`, which would then wait for more: that may be a message
+ * to the rank that `step` hears from. */
+bool lanes_join(const lcomm_schedule *schedule, uint32_t before, uint32_t step);
+
 /* Links the schedules of the world, which fit together, and follows them. 0, or -1 with a sentence
  * in why: who waits for whom. */
 int lanes_run(sim_world *world, const lane_options *options, char *why, size_t size);

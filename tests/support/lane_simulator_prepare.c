@@ -8,10 +8,6 @@
 
 #include "tests/support/lane_simulator_internal.h"
 
-static bool is_message(const lcomm_step *step) {
-  return step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV;
-}
-
 static void *zeros(size_t count, size_t size) {
   void *memory = calloc(count + 1, size);
   if (!memory) {
@@ -109,6 +105,12 @@ static void wait_for_in(lane_part *p, uint32_t item) {
   }
 }
 
+bool lanes_join(const lcomm_schedule *schedule, uint32_t before, uint32_t step) {
+  const lcomm_step *first = &schedule->steps[before], *second = &schedule->steps[step];
+  return first->kind == LCOMM_STEP_DECODE && second->kind == LCOMM_STEP_DECODE &&
+         first->next_count == 0;
+}
+
 /* The computations of a part become entries, neighbours one if they may. */
 static void make_entries(lane_state *s, uint32_t part, const lcomm_lane *lanes, lane_item *last) {
   const lcomm_schedule *schedule = lane_schedule(s, part);
@@ -118,11 +120,11 @@ static void make_entries(lane_state *s, uint32_t part, const lcomm_lane *lanes, 
   uint32_t placed = 0, before = 0;
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     p->entry_of[i] = LANE_NONE;
-    if (is_message(&schedule->steps[i])) {
+    if (lcomm_step_is_message(&schedule->steps[i])) {
       continue;
     }
     p->computations[placed] = i;
-    bool joins = s->options->merged && open && lcomm_lane_joins(schedule, before, i);
+    bool joins = s->options->merged && open && lanes_join(schedule, before, i);
     before = i;
     if (!joins) {
       open = &p->entries[p->entry_count];
