@@ -166,7 +166,9 @@ LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
  * They return at once, the first call of a shape as the hundredth, and the stream waits for an
  * event. A thread moves messages from the first such call on, or from the first one without a
  * stream whose buffers are on a device, also with LCOMM_PROGRESS=calls. The program may get and
- * free memory, make streams and load kernels at any time. That takes devices whose streams wait for
+ * free memory, make streams and load kernels at any time. The first call of a shape gets memory
+ * itself, for which CUDA may wait until the device is idle: no stream may wait then for something
+ * that the calling thread does later. All that takes devices whose streams wait for
  * numbers, transports that let a thread move messages (of MPI's, MPI_THREAD_MULTIPLE), an operation
  * that top-k has no part in, and payloads that cross through the host: those of ranks that read
  * each other's devices do not, unless LCOMM_CUDA_IPC=off, on all ranks.
