@@ -97,15 +97,22 @@ static void sum_apart(lcomm_comm *comm, bool computes) {
   require_sum(COUNT, "not blocking");
 }
 
-/* All ranks are at one place only where a call blocks, whatever it is. */
+/* All ranks are at one place only where a call blocks, whatever it is. On a busy machine rank 0 may
+ * come too late to its waits for their times to count before the first agreed call, or the second.
+ */
 static void calls_that_do_not_block_are_compared_by_the_next_one_that_does(void) {
+  enum { MOST = 64 };
   lcomm_comm *comm = auto_comm("net=auto:int8 min=1");
-  for (int i = 0; i < REVISED; i++) {
+  bool revised = false;
+  for (int i = 1; i <= MOST && !revised; i++) {
     sum_apart(comm, false);
     require(bandwidth_of(comm) == SLOW_GB_S, "%g GB/s", bandwidth_of(comm));
+    if (lcomm_auto_is_agreed((uint64_t)i)) {
+      require(lcomm_barrier(comm) == LCOMM_OK, "%s", lcomm_last_error(comm));
+      revised = bandwidth_of(comm) > 2 * SLOW_GB_S;
+    }
   }
-  require(lcomm_barrier(comm) == LCOMM_OK, "%s", lcomm_last_error(comm));
-  require(bandwidth_of(comm) > 2 * SLOW_GB_S, "%g GB/s", bandwidth_of(comm));
+  require(revised, "%g GB/s", bandwidth_of(comm));
   require_equal_figures(comm);
   sum_apart(comm, false);
   require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
@@ -151,6 +158,13 @@ static void calls_with_a_residual_are_compared_too(void) {
   require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
 }
 
+/* One rank may encode for its node. */
+static bool any_rank(bool here) {
+  int mine = here, any = 0;
+  MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  return any != 0;
+}
+
 /* From top-k to exact sums, as figures may be corrected: all results, and what a flush pays, are
  * all that was contributed. */
 static void nothing_is_lost_when_figures_change_the_codec_of_a_residual(void) {
@@ -173,8 +187,8 @@ static void nothing_is_lost_when_figures_change_the_codec_of_a_residual(void) {
             "%s", lcomm_last_error(comm));
     require(same_everywhere(data, sizeof(data)), "call %d: the ranks differ", call);
     lcomm_stats_get(comm, &after);
-    require((after.topk_picked > before.topk_picked) == (call < CHANGED), "call %d: top-k or not",
-            call);
+    require(any_rank(after.topk_picked > before.topk_picked) == (call < CHANGED),
+            "call %d: top-k or not", call);
     for (int i = 0; i < COUNT; i++) {
       all[i] += (double)data[i];
     }

@@ -110,8 +110,8 @@ static float equal_in_one_output(uint64_t i, uint64_t *random) {
 }
 
 static float not_finite_in_one_output(uint64_t i, uint64_t *random) {
-  uint64_t dice = sample_u64(random) % 8;
-  if (i / LCOMM_TILE % SPLIT == 10 && dice < 2) {
+  uint64_t dice = sample_u64(random) % 2;
+  if (i / LCOMM_TILE % SPLIT == 10) {
     return dice == 0 ? SAMPLE_NAN : SAMPLE_INFINITY;
   }
   return sample_normal(random);
@@ -123,7 +123,7 @@ static void what_does_not_fit_stays_in_the_residual(void **state) {
   for (size_t i = 0; i < sizeof hard / sizeof *hard; i++) {
     for (int variant = 0; variant < VARIANTS; variant++) {
       for (int mode = 0; mode < OWNER; mode++) {
-        assert_true(split(70000, SPLIT, hard[i], (pair_mode)mode, variant, 0.02) > 0);
+        assert_true(split(70000, SPLIT, hard[i], (pair_mode)mode, variant, 0.05) > 0);
       }
     }
   }
