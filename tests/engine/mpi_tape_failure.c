@@ -74,11 +74,15 @@ static void destroying_waits_for_sums_of_streams(void) {
   free_held(&it);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(destroying_waits_for_sums_of_streams),
-      PROPERTY(streams_go_on_when_a_rank_gives_up),
-      PROPERTY(streams_go_on_when_a_rank_is_silent),
-  };
-  return pausing_device_main(&argc, &argv, WITH_COUNT(properties));
+/* Runs that were given up keep what they have; nothing of it is at work. */
+static void the_device_comes_to_an_end(void) {
+  (void)emulated_end();
 }
+
+static const mpi_property properties[] = {
+    PROPERTY(destroying_waits_for_sums_of_streams),
+    PROPERTY(streams_go_on_when_a_rank_gives_up),
+    PROPERTY(streams_go_on_when_a_rank_is_silent),
+    PROPERTY(the_device_comes_to_an_end),
+};
+RUN_PROPERTIES(pausing_device_main, properties)
