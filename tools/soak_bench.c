@@ -100,7 +100,9 @@ static lcomm_status work(soak *run, const soak_options *o, int64_t *middle, int6
     }
   }
   look(end);
-  status = status == LCOMM_OK ? soak_share_largest(run, middle, HELD_COUNT) : status;
+  if (status == LCOMM_OK) {
+    status = soak_share_largest(run, middle, HELD_COUNT);
+  }
   return status == LCOMM_OK ? soak_share_largest(run, end, HELD_COUNT) : status;
 }
 

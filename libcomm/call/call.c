@@ -82,7 +82,9 @@ static lcomm_status play(lcomm_run *run, const lcomm_call *call) {
   if (status == LCOMM_OK && call->keeper) {
     status = call->keeper->amend(call->owner, run);
   }
-  status = status == LCOMM_OK ? lcomm_tape_play(run) : status;
+  if (status == LCOMM_OK) {
+    status = lcomm_tape_play(run);
+  }
   if (status == LCOMM_OK && call->on_stream) {
     status = lcomm_tape_join(run, call->stream);
   }

@@ -298,7 +298,9 @@ lcomm_status lcomm_source_parse_npz(const lcomm_source_input *input, uint8_t **u
   *unpacked = NULL;
   *unpacked_size = 0;
   lcomm_status status = find_directory(&a);
-  status = status == LCOMM_OK ? measure(&a) : status;
+  if (status == LCOMM_OK) {
+    status = measure(&a);
+  }
   if (status != LCOMM_OK) {
     return status;
   }

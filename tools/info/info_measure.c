@@ -50,10 +50,10 @@ static lcomm_status measure_as_first(const info_room *room, lcomm_link link, int
   const char *transport = lcomm_comm_link(comm, peer)->table->name;
   double short_s = 0, long_s = 0, copy_s = 0;
   char why[INFO_WHY_MAX] = "";
-  lcomm_status status = info_ping(room, peer, &short_pings, &short_s);
-  status = status == LCOMM_OK ? info_ping(room, peer, &long_pings, &long_s) : status;
-  if (status == LCOMM_OK && is_between_devices(link)) {
-    status = info_device_read(room, peer, &copy_s, why);
+  LCOMM_TRY(info_ping(room, peer, &short_pings, &short_s));
+  LCOMM_TRY(info_ping(room, peer, &long_pings, &long_s));
+  if (is_between_devices(link)) {
+    LCOMM_TRY(info_device_read(room, peer, &copy_s, why));
   }
   it->latency_us = short_s * 1e6;
   it->bandwidth_gb_s = INFO_LONG_SIZE / (copy_s > 0 ? copy_s : long_s) / 1e9;
@@ -63,13 +63,13 @@ static lcomm_status measure_as_first(const info_room *room, lcomm_link link, int
            : why[0]   ? " through host memory, because "
                       : "",
            copy_s > 0 ? "" : why);
-  return status;
+  return LCOMM_OK;
 }
 
 static lcomm_status measure_as_second(const info_room *room, lcomm_link link, int peer) {
-  lcomm_status status = info_pong(room, peer, &short_pings);
-  status = status == LCOMM_OK ? info_pong(room, peer, &long_pings) : status;
-  return status == LCOMM_OK && is_between_devices(link) ? info_device_export(room, peer) : status;
+  LCOMM_TRY(info_pong(room, peer, &short_pings));
+  LCOMM_TRY(info_pong(room, peer, &long_pings));
+  return is_between_devices(link) ? info_device_export(room, peer) : LCOMM_OK;
 }
 
 /* ---------------------------------------------------------------- to all */
@@ -96,7 +96,6 @@ static lcomm_status accept(lcomm_comm *comm, report *it, info_link *link) {
 }
 
 static lcomm_status send_to_rank_0(const info_room *room, report *it, info_link *link) {
-  lcomm_status status = LCOMM_OK;
   if (room->comm->rank == link->first && link->first != 0) {
     memcpy(room->out, it, sizeof *it);
     return info_send(room, 0, sizeof *it);
@@ -105,10 +104,10 @@ static lcomm_status send_to_rank_0(const info_room *room, report *it, info_link 
     return LCOMM_OK;
   }
   if (link->first != 0) {
-    status = info_receive(room, link->first, sizeof *it);
+    LCOMM_TRY(info_receive(room, link->first, sizeof *it));
     memcpy(it, room->in, sizeof *it);
   }
-  return status == LCOMM_OK ? accept(room->comm, it, link) : status;
+  return accept(room->comm, it, link);
 }
 
 /* One class: two ranks measure, the others wait in a barrier. The time-out of the two is shorter
@@ -116,16 +115,15 @@ static lcomm_status send_to_rank_0(const info_room *room, report *it, info_link 
 static lcomm_status measure_class(info_room *room, lcomm_comm *comm, lcomm_link class,
                                   info_link *link) {
   report it = {0};
-  lcomm_status status = LCOMM_OK;
   info_room_begin(room, comm->settings.timeout_s * 3 / 4);
   if (comm->rank == link->first) {
-    status = measure_as_first(room, class, link->second, &it);
+    LCOMM_TRY(measure_as_first(room, class, link->second, &it));
   } else if (comm->rank == link->second) {
-    status = measure_as_second(room, class, link->first);
+    LCOMM_TRY(measure_as_second(room, class, link->first));
   }
-  status = status == LCOMM_OK ? lcomm_barrier(comm) : status;
+  LCOMM_TRY(lcomm_barrier(comm));
   info_room_begin(room, comm->settings.timeout_s);
-  return status == LCOMM_OK ? send_to_rank_0(room, &it, link) : status;
+  return send_to_rank_0(room, &it, link);
 }
 
 lcomm_status info_measure(lcomm_comm *comm, info_link links[LCOMM_LINK_COUNT]) {

@@ -79,12 +79,12 @@ lcomm_status info_device_export(const info_room *room, int peer) {
   const lcomm_device_table *table = usable(room->comm, peer, it.why);
   void *memory = table ? make_offer(room->comm, table, &it) : NULL;
   memcpy(room->out, &it, sizeof(it));
-  lcomm_status status = info_send(room, peer, sizeof(it));
-  status = status == LCOMM_OK ? info_receive(room, peer, INFO_SHORT_SIZE) : status;
-  if (memory && status == LCOMM_OK) { /* else the peer may still read it */
+  LCOMM_TRY(info_send(room, peer, sizeof(it)));
+  LCOMM_TRY(info_receive(room, peer, INFO_SHORT_SIZE));
+  if (memory) { /* not before: the peer reads it */
     (void)table->memory.free(memory);
   }
-  return status;
+  return LCOMM_OK;
 }
 
 /* -------------------------------------------------------------------- read */

@@ -123,8 +123,8 @@ static lcomm_status finish_receive(const info_room *room, int peer, size_t size,
 
 lcomm_status info_receive(const info_room *room, int peer, size_t size) {
   lcomm_transfer transfer;
-  lcomm_status status = begin_receive(room, peer, size, &transfer);
-  return status == LCOMM_OK ? finish_receive(room, peer, size, &transfer) : status;
+  LCOMM_TRY(begin_receive(room, peer, size, &transfer));
+  return finish_receive(room, peer, size, &transfer);
 }
 
 /* ------------------------------------------------------------- ping-pong */
@@ -132,11 +132,8 @@ lcomm_status info_receive(const info_room *room, int peer, size_t size) {
 /* The answer finds its receive already there. */
 static lcomm_status there_and_back(const info_room *room, int peer, size_t size) {
   lcomm_transfer answer;
-  lcomm_status status = begin_receive(room, peer, size, &answer);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = info_send(room, peer, size);
+  LCOMM_TRY(begin_receive(room, peer, size, &answer));
+  lcomm_status status = info_send(room, peer, size);
   if (status != LCOMM_OK) {
     lcomm_transport *link = lcomm_comm_link(room->comm, peer);
     link->table->cancel(link, &answer);
@@ -150,10 +147,7 @@ lcomm_status info_ping(const info_room *room, int peer, const info_pings *pings,
   int count = pings->count < INFO_PINGS_MAX ? pings->count : INFO_PINGS_MAX;
   for (int i = -pings->warm_up; i < count; i++) {
     double begun_s = lcomm_clock_s();
-    lcomm_status status = there_and_back(room, peer, pings->size);
-    if (status != LCOMM_OK) {
-      return status;
-    }
+    LCOMM_TRY(there_and_back(room, peer, pings->size));
     taken_s[i < 0 ? 0 : i] = lcomm_clock_s() - begun_s;
   }
   *half_s = tool_median(taken_s, (size_t)count) / 2;
@@ -161,11 +155,10 @@ lcomm_status info_ping(const info_room *room, int peer, const info_pings *pings,
 }
 
 lcomm_status info_pong(const info_room *room, int peer, const info_pings *pings) {
-  lcomm_status status = LCOMM_OK;
   int count = pings->count < INFO_PINGS_MAX ? pings->count : INFO_PINGS_MAX;
-  for (int i = -pings->warm_up; status == LCOMM_OK && i < count; i++) {
-    status = info_receive(room, peer, pings->size);
-    status = status == LCOMM_OK ? info_send(room, peer, pings->size) : status;
+  for (int i = -pings->warm_up; i < count; i++) {
+    LCOMM_TRY(info_receive(room, peer, pings->size));
+    LCOMM_TRY(info_send(room, peer, pings->size));
   }
-  return status;
+  return LCOMM_OK;
 }

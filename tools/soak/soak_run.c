@@ -223,7 +223,9 @@ static lcomm_status train(soak *run, soak_world *world, soak_call *call) {
     soak_fill(call, run->rank, 0, world->counts[i], world->gradients[i]);
     status = lcomm_tensor_ready(world->comm, world->tensors[i]);
   }
-  status = status == LCOMM_OK ? lcomm_tensors_wait(world->comm) : status;
+  if (status == LCOMM_OK) {
+    status = lcomm_tensors_wait(world->comm);
+  }
   for (int i = 0; status == LCOMM_OK && i < SOAK_TENSORS; i++) {
     add_to_hash(run, world->gradients[i], world->counts[i] * sizeof(float));
     if (!world->lossy) {
