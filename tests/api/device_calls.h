@@ -274,10 +274,6 @@ static inline uint64_t count_not_finite(lcomm_comm *comm, bool with) {
 }
 
 static inline void values_that_are_not_finite_are_counted_on_a_device(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   lcomm_stats stats = {0};
   lcomm_comm *comm = make_comm("net=bf16 min=1", 2);
   uint64_t with = count_not_finite(comm, true), without = count_not_finite(comm, false);
@@ -317,7 +313,7 @@ static inline void buffers_in_two_places_are_refused(void) {
       PROPERTY(data_on_devices_meets_data_on_hosts), PROPERTY(peers_read_each_others_devices),     \
       PROPERTY(sixteen_bit_arrays_may_begin_anywhere),                                             \
       PROPERTY(every_device_of_a_process_can_be_used),                                             \
-      PROPERTY(values_that_are_not_finite_are_counted_on_a_device),                                \
+      PROPERTY_OF(2, values_that_are_not_finite_are_counted_on_a_device),                          \
       PROPERTY(buffers_in_two_places_are_refused)
 
 #endif

@@ -106,10 +106,6 @@ static void compressed_sums_have_factors_too(void) {
 /* -------------------------------------------------------------- differences */
 
 static void factors_that_differ_are_an_error_on_every_rank(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   for (int which = 0; which < 2; which++) {
     lcomm_comm *comm = make_comm("net=none", 1);
     double mine = mpi_rank == mpi_size - 1 ? 2 : 3;
@@ -121,10 +117,6 @@ static void factors_that_differ_are_an_error_on_every_rank(void) {
 }
 
 static void factors_of_tensors_that_differ_are_an_error_on_every_rank(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   float data[2][64] = {{0}};
   lcomm_comm *comm = make_comm("net=none", 1);
   lcomm_tensor *tensors[2] = {NULL, NULL};
@@ -245,8 +237,8 @@ static const mpi_property properties[] = {
     PROPERTY(factors_multiply_before_and_after_the_sum),
     PROPERTY(sixteen_bits_are_rounded_after_the_last_factor),
     PROPERTY(compressed_sums_have_factors_too),
-    PROPERTY(factors_that_differ_are_an_error_on_every_rank),
-    PROPERTY(factors_of_tensors_that_differ_are_an_error_on_every_rank),
+    PROPERTY_OF(2, factors_that_differ_are_an_error_on_every_rank),
+    PROPERTY_OF(2, factors_of_tensors_that_differ_are_an_error_on_every_rank),
     PROPERTY(every_tensor_has_factors_of_its_own),
     PROPERTY(residuals_are_what_was_multiplied),
 };

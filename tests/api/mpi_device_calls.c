@@ -12,11 +12,12 @@ static void nothing_is_left_on_the_device(void) {
   require_left_on_device(0);
 }
 
+static const mpi_property properties[] = {
+    CALL_PROPERTIES,
+    PROPERTY(nothing_is_left_on_the_device),
+};
+
 int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      CALL_PROPERTIES,
-      PROPERTY(nothing_is_left_on_the_device),
-  };
   setenv("EMULATED_CHURN", "11", 0); /* another thread of the program gets and frees memory */
   return pausing_device_main(&argc, &argv, WITH_COUNT(properties));
 }

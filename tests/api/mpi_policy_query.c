@@ -155,10 +155,6 @@ static void long_names_are_cut(void) {
 }
 
 static void names_that_differ_are_an_error_not_a_hang(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   lcomm_comm *comm = make_comm("net=int8 min=1K match=comm=a", 2);
   lcomm_name_set(comm, mpi_rank == 1 ? "b" : "a");
   lcomm_status status = lcomm_allreduce(comm, values, result, COUNT, LCOMM_FLOAT32, LCOMM_SUM);
@@ -275,7 +271,7 @@ static const mpi_property properties[] = {
     PROPERTY(a_name_counts_until_the_first_operation),
     PROPERTY(a_step_of_tensors_ends_the_time_for_names_too),
     PROPERTY(long_names_are_cut),
-    PROPERTY(names_that_differ_are_an_error_not_a_hang),
+    PROPERTY_OF(2, names_that_differ_are_an_error_not_a_hang),
     PROPERTY(averages_do_not_take_the_kept_runs_of_sums),
     PROPERTY(bytes_of_a_call_are_those_that_it_sends),
     PROPERTY(bytes_of_calls_that_cannot_be_are_refused),

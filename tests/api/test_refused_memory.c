@@ -58,7 +58,7 @@ static lcomm_comm *make(forked *self, const char *policy) {
 }
 
 /* 16-bit values are summed in a vector of their own. */
-static void starve_in_a_sum(forked *self) {
+static void a_sum_without_memory_fails_on_all_ranks(forked *self) {
   uint16_t *values = calloc(2 * COUNT, sizeof *values);
   lcomm_comm *comm = make(self, "net=int8 min=1");
   starve(self);
@@ -67,7 +67,7 @@ static void starve_in_a_sum(forked *self) {
   free(values);
 }
 
-static void starve_with_a_residual(forked *self) {
+static void a_residual_without_memory_fails_on_all_ranks(forked *self) {
   float *values = calloc(COUNT, sizeof(float));
   lcomm_residual *residual = NULL;
   lcomm_comm *comm = make(self, "net=int8+ef min=1");
@@ -78,7 +78,7 @@ static void starve_with_a_residual(forked *self) {
   free(values);
 }
 
-static void starve_with_tensors(forked *self) {
+static void tensors_without_memory_fail_on_all_ranks(forked *self) {
   static float values[2][COUNT / 2];
   lcomm_tensor *tensors[2];
   lcomm_comm *comm = make(self, "net=int8+ef min=1");
@@ -104,31 +104,16 @@ static bool limits_work(void) {
 #endif
 }
 
-static void run(forked_function function) {
+static void test_where_limits_work(void **state) {
   if (!limits_work()) {
     skip();
   }
-  forked_run(3, function);
-}
-
-static void a_sum_without_memory_fails_on_all_ranks(void **state) {
-  (void)state;
-  run(starve_in_a_sum);
-}
-
-static void a_residual_without_memory_fails_on_all_ranks(void **state) {
-  (void)state;
-  run(starve_with_a_residual);
-}
-
-static void tensors_without_memory_fail_on_all_ranks(void **state) {
-  (void)state;
-  run(starve_with_tensors);
+  forked_test(state);
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_sum_without_memory_fails_on_all_ranks),
-    cmocka_unit_test(a_residual_without_memory_fails_on_all_ranks),
-    cmocka_unit_test(tensors_without_memory_fail_on_all_ranks),
+    FORKED_TEST_BY(test_where_limits_work, a_sum_without_memory_fails_on_all_ranks, 3),
+    FORKED_TEST_BY(test_where_limits_work, a_residual_without_memory_fails_on_all_ranks, 3),
+    FORKED_TEST_BY(test_where_limits_work, tensors_without_memory_fail_on_all_ranks, 3),
 };
 RUN_TESTS(tests)

@@ -265,18 +265,16 @@ static void calls_on_which_no_codec_acts_do_not_count(void) {
   require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(wrong_figures_are_corrected_after_the_agreed_call_of_a_shape),
-      PROPERTY(calls_of_other_shapes_do_not_count),
-      PROPERTY(calls_that_do_not_block_are_compared_by_the_next_one_that_does),
-      PROPERTY(times_that_say_nothing_do_not_count),
-      PROPERTY(calls_with_a_residual_are_compared_too),
-      PROPERTY(nothing_is_lost_when_figures_change_the_codec_of_a_residual),
-      PROPERTY(a_call_in_flight_survives_a_revision),
-      PROPERTY(a_plan_that_is_printed_is_that_of_the_corrected_figures),
-      PROPERTY(without_auto_nothing_is_watched),
-      PROPERTY(calls_on_which_no_codec_acts_do_not_count),
-  };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
-}
+static const mpi_property properties[] = {
+    PROPERTY(wrong_figures_are_corrected_after_the_agreed_call_of_a_shape),
+    PROPERTY(calls_of_other_shapes_do_not_count),
+    PROPERTY(calls_that_do_not_block_are_compared_by_the_next_one_that_does),
+    PROPERTY(times_that_say_nothing_do_not_count),
+    PROPERTY(calls_with_a_residual_are_compared_too),
+    PROPERTY(nothing_is_lost_when_figures_change_the_codec_of_a_residual),
+    PROPERTY(a_call_in_flight_survives_a_revision),
+    PROPERTY(a_plan_that_is_printed_is_that_of_the_corrected_figures),
+    PROPERTY(without_auto_nothing_is_watched),
+    PROPERTY(calls_on_which_no_codec_acts_do_not_count),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -69,20 +69,12 @@ static void mistake_one_for_another(forked *self, lcomm_progress_mode mode) {
                  "both end well");
 }
 
-static void in_calls(forked *self) {
+static void a_request_is_refused_elsewhere_in_calls(forked *self) {
   mistake_one_for_another(self, LCOMM_PROGRESS_CALLS);
 }
 
-static void with_threads(forked *self) {
+static void a_request_is_refused_elsewhere_beside_a_thread(forked *self) {
   mistake_one_for_another(self, LCOMM_PROGRESS_THREAD);
-}
-
-static void a_request_is_refused_elsewhere_and_stays_where_it_is(void **state) {
-  (void)state;
-  for (int ranks = 1; ranks <= 3; ranks++) {
-    forked_run(ranks, in_calls);
-    forked_run(ranks, with_threads);
-  }
 }
 
 static void a_tensor_is_refused_elsewhere(forked *self) {
@@ -137,18 +129,12 @@ static void test_what_never_ends(forked *self, lcomm_progress_mode mode) {
   lcomm_destroy(comm);
 }
 
-static void test_in_calls(forked *self) {
+static void tests_in_a_loop_have_patience_in_calls(forked *self) {
   test_what_never_ends(self, LCOMM_PROGRESS_CALLS);
 }
 
-static void test_beside_a_thread(forked *self) {
+static void tests_in_a_loop_have_patience_beside_a_thread(forked *self) {
   test_what_never_ends(self, LCOMM_PROGRESS_THREAD);
-}
-
-static void tests_in_a_loop_have_patience_and_no_more(void **state) {
-  (void)state;
-  forked_run(2, test_in_calls);
-  forked_run(2, test_beside_a_thread);
 }
 
 /* A rank that does not look for longer than the time-out has made nobody late, nor has
@@ -178,9 +164,11 @@ static void patience_begins_with_the_first_test(forked *self) {
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_request_is_refused_elsewhere_and_stays_where_it_is),
+    FORKED_TEST(a_request_is_refused_elsewhere_in_calls, 1, 2, 3),
+    FORKED_TEST(a_request_is_refused_elsewhere_beside_a_thread, 1, 2, 3),
     FORKED_TEST(a_tensor_is_refused_elsewhere, 2),
-    cmocka_unit_test(tests_in_a_loop_have_patience_and_no_more),
+    FORKED_TEST(tests_in_a_loop_have_patience_in_calls, 2),
+    FORKED_TEST(tests_in_a_loop_have_patience_beside_a_thread, 2),
     FORKED_TEST(patience_begins_with_the_first_test, 2),
 };
 RUN_TESTS(tests)

@@ -50,4 +50,15 @@ static inline size_t dense_formats(lcomm_format list[FORMATS_MAX]) {
   return count;
 }
 
+/* A line of cmocka's table: what holds for each format, where `test` has the formats. Its state is
+ * a format_property. */
+#define FORMAT_TEST(test, property)                                                                \
+  {                                                                                                \
+    .name = #property, .test_func = test, .initial_state = &(format_property) { property }         \
+  }
+
+typedef struct format_property {
+  void (*holds)(const lcomm_format *);
+} format_property;
+
 #endif

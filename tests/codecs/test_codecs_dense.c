@@ -16,16 +16,6 @@ static const lcomm_kernels *kernels(void) {
   return lcomm_kernels_best();
 }
 
-/* Calls `check` for every dense format. */
-static void for_each_dense(void (*check)(const lcomm_format *)) {
-  lcomm_format list[FORMATS_MAX];
-  size_t count = dense_formats(list);
-  assert_true(count == 22);
-  for (size_t i = 0; i < count; i++) {
-    check(&list[i]);
-  }
-}
-
 enum { SEED = 77 };
 
 static uint8_t *encode_all(const lcomm_format *format, const float *source, uint64_t count) {
@@ -279,7 +269,7 @@ static int block_of(const lcomm_format *format) {
   return format->block > 0 ? format->block : LCOMM_BLOCK;
 }
 
-static void check_bound(const lcomm_format *format) {
+static void errors_stay_within_the_bound_of_the_codec(const lcomm_format *format) {
   for (int exponent = -148; exponent <= 6; exponent += 6) {
     enum { N = 1000 };
     float *source = normal_values(N, (uint64_t)(exponent + 200), 1.0f), value[N];
@@ -302,12 +292,7 @@ static void check_bound(const lcomm_format *format) {
   }
 }
 
-static void errors_stay_within_the_bound_of_the_codec(void **state) {
-  (void)state;
-  for_each_dense(check_bound);
-}
-
-static void check_single(const lcomm_format *format) {
+static void one_element_is_enough(const lcomm_format *format) {
   const float values[] = {0.0f, -0.0f, 1.0f, -1.0f, 0.25f, -1536.0f, 127.0f * 16};
   for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
     uint8_t *payload = encode_all(format, &values[i], 1);
@@ -322,12 +307,7 @@ static void check_single(const lcomm_format *format) {
   }
 }
 
-static void one_element_is_enough(void **state) {
-  (void)state;
-  for_each_dense(check_single);
-}
-
-static void check_not_finite(const lcomm_format *format) {
+static void nan_and_inf_are_never_lost(const lcomm_format *format) {
   const float bad[] = {SAMPLE_NAN, SAMPLE_INFINITY, -SAMPLE_INFINITY};
   for (size_t b = 0; b < 3; b++) {
     float *source = normal_values(700, 3, 1.0f), value[700];
@@ -345,12 +325,7 @@ static void check_not_finite(const lcomm_format *format) {
   }
 }
 
-static void nan_and_inf_are_never_lost(void **state) {
-  (void)state;
-  for_each_dense(check_not_finite);
-}
-
-static void check_zero(const lcomm_format *format) {
+static void zeros_stay_zeros(const lcomm_format *format) {
   float source[300] = {0}, value[300];
   uint8_t *payload = encode_all(format, source, 300);
   decode_all(format, payload, 300, value);
@@ -358,11 +333,6 @@ static void check_zero(const lcomm_format *format) {
     assert_true(value[i] == 0.0f);
   }
   free(payload);
-}
-
-static void zeros_stay_zeros(void **state) {
-  (void)state;
-  for_each_dense(check_zero);
 }
 
 static void none_keeps_every_bit(void **state) {
@@ -381,7 +351,7 @@ static void none_keeps_every_bit(void **state) {
 
 /* Decoding what was decoded before changes nothing: replicas that pass values
  * on do not drift. */
-static void check_stable(const lcomm_format *format) {
+static void encoding_a_decoded_payload_is_stable(const lcomm_format *format) {
   float *source = normal_values(1000, 12, 0.01f), value[1000], again[1000];
   uint8_t *payload = encode_all(format, source, 1000);
   decode_all(format, payload, 1000, value);
@@ -395,14 +365,9 @@ static void check_stable(const lcomm_format *format) {
   free(second);
 }
 
-static void encoding_a_decoded_payload_is_stable(void **state) {
-  (void)state;
-  for_each_dense(check_stable);
-}
-
 /* Ranges */
 
-static void check_ranges(const lcomm_format *format) {
+static void ranges_give_the_bytes_of_the_whole(const lcomm_format *format) {
   for (int c = 0; c < COUNTS; c++) {
     uint64_t count = counts[c], step = 3 * LCOMM_BLOCK;
     size_t size = lcomm_payload_size(format, count);
@@ -430,12 +395,7 @@ static void check_ranges(const lcomm_format *format) {
   }
 }
 
-static void ranges_give_the_bytes_of_the_whole(void **state) {
-  (void)state;
-  for_each_dense(check_ranges);
-}
-
-static void check_accumulate(const lcomm_format *format) {
+static void accumulate_is_decode_then_add(const lcomm_format *format) {
   for (int c = 0; c < COUNTS; c++) {
     uint64_t count = counts[c];
     float *source = normal_values(count, 30, 1.0f), *sum = normal_values(count, 31, 1.0f);
@@ -455,12 +415,7 @@ static void check_accumulate(const lcomm_format *format) {
   }
 }
 
-static void accumulate_is_decode_then_add(void **state) {
-  (void)state;
-  for_each_dense(check_accumulate);
-}
-
-static void check_any_bytes(const lcomm_format *format) {
+static void any_bytes_of_the_right_size_decode(const lcomm_format *format) {
   uint64_t random = 40;
   float value[333];
   size_t size = lcomm_payload_size(format, 333);
@@ -475,9 +430,14 @@ static void check_any_bytes(const lcomm_format *format) {
   free(payload);
 }
 
-static void any_bytes_of_the_right_size_decode(void **state) {
-  (void)state;
-  for_each_dense(check_any_bytes);
+static void test_each_dense(void **state) {
+  const format_property *property = *state;
+  lcomm_format list[FORMATS_MAX];
+  size_t count = dense_formats(list);
+  assert_true(count == 22);
+  for (size_t i = 0; i < count; i++) {
+    property->holds(&list[i]);
+  }
 }
 
 static const struct CMUnitTest tests[] = {
@@ -492,14 +452,14 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(stochastic_rounding_is_right_on_average),
     cmocka_unit_test(another_seed_rounds_otherwise),
     cmocka_unit_test(mean_square_errors_are_those_of_the_formats),
-    cmocka_unit_test(errors_stay_within_the_bound_of_the_codec),
-    cmocka_unit_test(one_element_is_enough),
-    cmocka_unit_test(nan_and_inf_are_never_lost),
-    cmocka_unit_test(zeros_stay_zeros),
+    FORMAT_TEST(test_each_dense, errors_stay_within_the_bound_of_the_codec),
+    FORMAT_TEST(test_each_dense, one_element_is_enough),
+    FORMAT_TEST(test_each_dense, nan_and_inf_are_never_lost),
+    FORMAT_TEST(test_each_dense, zeros_stay_zeros),
     cmocka_unit_test(none_keeps_every_bit),
-    cmocka_unit_test(encoding_a_decoded_payload_is_stable),
-    cmocka_unit_test(ranges_give_the_bytes_of_the_whole),
-    cmocka_unit_test(accumulate_is_decode_then_add),
-    cmocka_unit_test(any_bytes_of_the_right_size_decode),
+    FORMAT_TEST(test_each_dense, encoding_a_decoded_payload_is_stable),
+    FORMAT_TEST(test_each_dense, ranges_give_the_bytes_of_the_whole),
+    FORMAT_TEST(test_each_dense, accumulate_is_decode_then_add),
+    FORMAT_TEST(test_each_dense, any_bytes_of_the_right_size_decode),
 };
 RUN_TESTS(tests)

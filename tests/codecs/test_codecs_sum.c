@@ -61,19 +61,7 @@ static void sum_slowly(const lcomm_format *format, const peers *p, float factor,
   kernels()->f32_scale(sum, factor, sum, N);
 }
 
-static void for_each_format(void (*check)(const lcomm_format *)) {
-  lcomm_format list[FORMATS_MAX];
-  size_t count = dense_formats(list);
-  for (size_t t = 0; lcomm_kernels_list[t] != NULL; t++) {
-    table = lcomm_kernels_list[t];
-    for (size_t i = 0; i < count && lcomm_kernels_runs(table); i++) {
-      check(&list[i]);
-    }
-  }
-  table = &lcomm_kernels_scalar;
-}
-
-static void check_sum(const lcomm_format *format) {
+static void one_pass_gives_the_bits_of_many(const lcomm_format *format) {
   float *expected = sample_memory(N * sizeof *expected), *sum = sample_memory(N * sizeof *sum);
   peers p;
   make_peers(format, &p);
@@ -85,12 +73,7 @@ static void check_sum(const lcomm_format *format) {
   free_peers(&p);
 }
 
-static void one_pass_gives_the_bits_of_many(void **state) {
-  (void)state;
-  for_each_format(check_sum);
-}
-
-static void check_ranges(const lcomm_format *format) {
+static void ranges_give_the_sum_of_the_whole(const lcomm_format *format) {
   float *expected = sample_memory(N * sizeof *expected), *sum = sample_memory(N * sizeof *sum);
   peers p;
   make_peers(format, &p);
@@ -106,11 +89,6 @@ static void check_ranges(const lcomm_format *format) {
   free_peers(&p);
 }
 
-static void ranges_give_the_sum_of_the_whole(void **state) {
-  (void)state;
-  for_each_format(check_ranges);
-}
-
 static void a_summand_may_be_the_destination(void **state) {
   (void)state;
   lcomm_format format = lcomm_format_of(&lcomm_codec_int8);
@@ -124,7 +102,7 @@ static void a_summand_may_be_the_destination(void **state) {
   free_peers(&p);
 }
 
-static void check_sum_encode(const lcomm_format *format) {
+static void summing_and_encoding_at_once_gives_the_same_bytes(const lcomm_format *format) {
   float *expected = sample_memory(N * sizeof *expected), *sum = sample_memory(N * sizeof *sum);
   size_t size = lcomm_payload_size(format, N);
   uint8_t *apart = sample_memory(size), *fused = sample_memory(size);
@@ -143,11 +121,6 @@ static void check_sum_encode(const lcomm_format *format) {
   free_peers(&p);
 }
 
-static void summing_and_encoding_at_once_gives_the_same_bytes(void **state) {
-  (void)state;
-  for_each_format(check_sum_encode);
-}
-
 static void one_peer_is_enough(void **state) {
   (void)state;
   lcomm_format format = lcomm_format_of(&lcomm_codec_bf16);
@@ -159,11 +132,25 @@ static void one_peer_is_enough(void **state) {
   assert_true(value == 6.0f);
 }
 
+/* By every table of kernels that runs here. */
+static void test_each_format(void **state) {
+  const format_property *property = *state;
+  lcomm_format list[FORMATS_MAX];
+  size_t count = dense_formats(list);
+  for (size_t t = 0; lcomm_kernels_list[t] != NULL; t++) {
+    table = lcomm_kernels_list[t];
+    for (size_t i = 0; i < count && lcomm_kernels_runs(table); i++) {
+      property->holds(&list[i]);
+    }
+  }
+  table = &lcomm_kernels_scalar;
+}
+
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(one_pass_gives_the_bits_of_many),
-    cmocka_unit_test(ranges_give_the_sum_of_the_whole),
+    FORMAT_TEST(test_each_format, one_pass_gives_the_bits_of_many),
+    FORMAT_TEST(test_each_format, ranges_give_the_sum_of_the_whole),
     cmocka_unit_test(a_summand_may_be_the_destination),
-    cmocka_unit_test(summing_and_encoding_at_once_gives_the_same_bytes),
+    FORMAT_TEST(test_each_format, summing_and_encoding_at_once_gives_the_same_bytes),
     cmocka_unit_test(one_peer_is_enough),
 };
 RUN_TESTS(tests)

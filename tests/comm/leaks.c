@@ -205,11 +205,12 @@ static int run_victim(meeting *m, const char *transport, const char *mode) {
   return lcomm_destroy(comm) == status ? 0 : 1;
 }
 
+static const mpi_property properties[] = {
+    PROPERTY(a_long_run_holds_no_more_than_a_short_one),
+    PROPERTY(communicators_take_all_they_had_with_them),
+};
+
 int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_long_run_holds_no_more_than_a_short_one),
-      PROPERTY(communicators_take_all_they_had_with_them),
-  };
   if (argc == 7 && strcmp(argv[1], "victim") == 0) {
     meeting m = {.folder = argv[2], .rank = atoi(argv[3]), .ranks = atoi(argv[4])};
     return run_victim(&m, argv[5], argv[6]);

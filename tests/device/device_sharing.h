@@ -64,7 +64,7 @@ static inline void shared_test(void **state) {
 }
 
 /* FORKED_TEST, skipped where the device shares nothing. */
-#define SHARED_TEST(property, ranks) FORKED_TEST_BY(shared_test, property, ranks)
+#define SHARED_TEST(property, ...) FORKED_TEST_BY(shared_test, property, __VA_ARGS__)
 
 /* -------------------------------------------------------------------- memory */
 

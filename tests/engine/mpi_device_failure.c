@@ -52,10 +52,6 @@ static void end_driven(driven it, lcomm_status expected) {
 
 /* Rank 0 gives up; the streams of the others go on all the same. */
 static void a_failure_lets_streams_go_on(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   driven it = begin_driven(60);
   if (mpi_rank == 0) {
     lcomm_abort(it.comm, "no more electricity");
@@ -68,10 +64,6 @@ static void a_failure_lets_streams_go_on(void) {
 /* Nobody waits in a call, only streams do: they, too, have patience. */
 static void a_silent_peer_lets_streams_go_on(void) {
   static const double PATIENCE_S = 5;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   driven it = begin_driven(PATIENCE_S);
   if (mpi_rank > 0) {
     require_fine(it.comm, sum(&it));
@@ -146,14 +138,15 @@ static void captured_streams_are_refused(void) {
   check(device->memory.free(buffer));
 }
 
+static const mpi_property properties[] = {
+    PROPERTY(captured_streams_are_refused),
+    PROPERTY_OF(2, a_failure_lets_streams_go_on),
+    PROPERTY_OF(2, a_silent_peer_lets_streams_go_on),
+    PROPERTY(a_slow_stream_is_no_silent_peer),
+    PROPERTY(too_little_memory_is_an_error_with_a_name),
+};
+
 int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(captured_streams_are_refused),
-      PROPERTY(a_failure_lets_streams_go_on),
-      PROPERTY(a_silent_peer_lets_streams_go_on),
-      PROPERTY(a_slow_stream_is_no_silent_peer),
-      PROPERTY(too_little_memory_is_an_error_with_a_name),
-  };
   emulated_setup setup = {.devices = 1,
                           .kernels = &lcomm_cuda_kernels_table,
                           .seed = 5,

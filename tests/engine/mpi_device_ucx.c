@@ -30,11 +30,12 @@ static void a_transport_may_take_payloads_from_devices(void) {
   lcomm_ucx_assume_devices = false;
 }
 
+static const mpi_property properties[] = {
+    PROPERTY(a_transport_may_take_payloads_from_devices),
+    PROPERTY(data_on_devices_meets_data_on_hosts),
+};
+
 int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_transport_may_take_payloads_from_devices),
-      PROPERTY(data_on_devices_meets_data_on_hosts),
-  };
   emulated_setup setup = {
       .devices = 1, .kernels = &lcomm_cuda_kernels_table, .seed = 3, .pause_us_max = 50};
   return emulated_device_main(&argc, &argv, &setup, WITH_COUNT(properties));

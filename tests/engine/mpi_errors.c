@@ -21,18 +21,8 @@ static void require_failure(lcomm_comm *comm, lcomm_status got, lcomm_status wan
   require(strstr(lcomm_last_error(comm), "rank") != NULL, "%s", lcomm_last_error(comm));
 }
 
-static bool alone(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-  }
-  return mpi_size < 2;
-}
-
 static void a_count_that_differs_is_named_on_every_rank(void) {
   static const uint64_t usual[] = {100, 5000, 60000, 0}, odd[] = {200, 5001, 0, 7};
-  if (alone()) {
-    return;
-  }
   for (int i = 0; i < 4; i++) {
     lcomm_comm *comm = make_comm("net=int8 min=1", mpi_size < 2 ? 1 : 2);
     uint64_t count = mpi_rank == 1 ? odd[i] : usual[i];
@@ -47,9 +37,6 @@ static void a_count_that_differs_is_named_on_every_rank(void) {
 }
 
 static void another_collective_is_an_error_on_every_rank(void) {
-  if (alone()) {
-    return;
-  }
   lcomm_comm *comm = make_comm("net=none", 1);
   lcomm_status status = mpi_rank == 0
                             ? lcomm_barrier(comm)
@@ -74,9 +61,7 @@ static void require_no_comm(const lcomm_config *config, lcomm_status wanted, con
 static void a_policy_that_differs_is_named_on_every_rank(void) {
   lcomm_config config = LCOMM_CONFIG_INIT;
   config.policy = mpi_rank == 1 ? "net=int8" : "net=bf16";
-  if (!alone()) {
-    require_no_comm(&config, LCOMM_ERR_MISMATCH, "int8", "bf16");
-  }
+  require_no_comm(&config, LCOMM_ERR_MISMATCH, "int8", "bf16");
 }
 
 static void a_bad_policy_is_explained_on_every_rank(void) {
@@ -149,9 +134,6 @@ static void an_abort_reaches_every_rank_with_its_reason(void) {
 }
 
 static void a_late_rank_is_named_with_the_operation(void) {
-  if (alone()) {
-    return;
-  }
   lcomm_config config = LCOMM_CONFIG_INIT;
   lcomm_comm *comm = NULL;
   config.timeout_s = 3;
@@ -178,15 +160,15 @@ static void an_error_in_one_communicator_leaves_others_alone(void) {
 }
 
 static const mpi_property properties[] = {
-    PROPERTY(a_count_that_differs_is_named_on_every_rank),
-    PROPERTY(another_collective_is_an_error_on_every_rank),
-    PROPERTY(a_policy_that_differs_is_named_on_every_rank),
+    PROPERTY_OF(2, a_count_that_differs_is_named_on_every_rank),
+    PROPERTY_OF(2, another_collective_is_an_error_on_every_rank),
+    PROPERTY_OF(2, a_policy_that_differs_is_named_on_every_rank),
     PROPERTY(a_bad_policy_is_explained_on_every_rank),
     PROPERTY(nodes_without_ranks_are_refused_on_every_rank),
     PROPERTY(bad_environment_is_explained),
     PROPERTY(bad_arguments_are_refused_and_harmless),
     PROPERTY(an_abort_reaches_every_rank_with_its_reason),
-    PROPERTY(a_late_rank_is_named_with_the_operation),
+    PROPERTY_OF(2, a_late_rank_is_named_with_the_operation),
     PROPERTY(an_error_in_one_communicator_leaves_others_alone),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

@@ -44,13 +44,6 @@ static void an_abort_by_another_thread_ends_the_waits_of_all(void) {
   }
 }
 
-static bool alone(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-  }
-  return mpi_size < 2;
-}
-
 static lcomm_status sum_some(lcomm_comm *comm) {
   static float values[1000];
   return lcomm_allreduce(comm, values, values, 1000, LCOMM_FLOAT32, LCOMM_SUM);
@@ -59,7 +52,7 @@ static lcomm_status sum_some(lcomm_comm *comm) {
 static void a_rank_that_never_comes_is_named(void) {
   char name[32];
   snprintf(name, sizeof(name), "rank %d", mpi_size - 1);
-  for (int t = 0; !alone() && t < transport_count(); t++) {
+  for (int t = 0; t < transport_count(); t++) {
     /* On one node everybody waits for that very rank. */
     lcomm_comm *comm = make_nodes(1, "net=none", transports[t], LCOMM_PROGRESS_THREAD, 0.5);
     lcomm_status status = LCOMM_OK;
@@ -77,7 +70,7 @@ static void a_rank_that_never_comes_is_named(void) {
 
 static void different_calls_are_named_on_every_rank(void) {
   static float values[5000];
-  for (int t = 0; !alone() && t < transport_count(); t++) {
+  for (int t = 0; t < transport_count(); t++) {
     lcomm_comm *comm = make_driven("net=none", transports[t], 30);
     lcomm_request request = {0};
     if (!comm) {
@@ -96,7 +89,7 @@ static void different_calls_are_named_on_every_rank(void) {
 /* The last rank joins only when rank 0 has gone. */
 static void to_destroy_with_operations_in_flight_is_an_abort(void) {
   static float values[100000];
-  for (int t = 0; !alone() && t < transport_count(); t++) {
+  for (int t = 0; t < transport_count(); t++) {
     lcomm_comm *comm = make_driven("net=none", transports[t], 30);
     lcomm_request request = {0};
     lcomm_status status = LCOMM_OK;
@@ -142,9 +135,9 @@ static void the_mode_can_be_set_from_outside(void) {
 
 static const mpi_property properties[] = {
     PROPERTY(an_abort_by_another_thread_ends_the_waits_of_all),
-    PROPERTY(a_rank_that_never_comes_is_named),
-    PROPERTY(different_calls_are_named_on_every_rank),
-    PROPERTY(to_destroy_with_operations_in_flight_is_an_abort),
+    PROPERTY_OF(2, a_rank_that_never_comes_is_named),
+    PROPERTY_OF(2, different_calls_are_named_on_every_rank),
+    PROPERTY_OF(2, to_destroy_with_operations_in_flight_is_an_abort),
     PROPERTY(the_mode_can_be_set_from_outside),
 };
 RUN_PROPERTIES(mpi_property_main_threads, properties)

@@ -112,12 +112,10 @@ static void nothing_is_left_on_the_device(void) {
   require_left_on_device(0);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(calls_return_while_their_stream_is_held),
-      PROPERTY(operations_in_flight_need_no_call_of_the_program),
-      PROPERTY(calls_with_a_residual_are_played),
-      PROPERTY(nothing_is_left_on_the_device),
-  };
-  return pausing_device_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(calls_return_while_their_stream_is_held),
+    PROPERTY(operations_in_flight_need_no_call_of_the_program),
+    PROPERTY(calls_with_a_residual_are_played),
+    PROPERTY(nothing_is_left_on_the_device),
+};
+RUN_PROPERTIES(pausing_device_main, properties)

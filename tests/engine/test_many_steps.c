@@ -32,7 +32,7 @@ static float sum_of(const forked *self, int i) {
   return sum;
 }
 
-static void sum_in_many_steps(forked *self) {
+static void an_operation_of_more_steps_than_a_word_has_bits_ends(forked *self) {
   lcomm_config config = LCOMM_CONFIG_INIT;
   lcomm_comm *comm = NULL;
   config.policy = "net=bf16";
@@ -57,13 +57,7 @@ static void sum_in_many_steps(forked *self) {
   forked_require(self, lcomm_destroy(comm) == LCOMM_OK, "the end");
 }
 
-static void an_operation_of_more_steps_than_a_word_has_bits_ends(void **state) {
-  (void)state;
-  forked_run(2, sum_in_many_steps);
-  forked_run(4, sum_in_many_steps);
-}
-
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(an_operation_of_more_steps_than_a_word_has_bits_ends),
+    FORKED_TEST(an_operation_of_more_steps_than_a_word_has_bits_ends, 2, 4),
 };
 RUN_TESTS(tests)

@@ -74,7 +74,7 @@ static void await_one(forked *self, lcomm_comm *comm, uint64_t operations) {
                  (unsigned long long)stats.operations, (unsigned long long)operations);
 }
 
-static void start_one(forked *self) {
+static void the_first_call_that_does_not_block_starts_it(forked *self) {
   lcomm_request request;
   lcomm_comm *comm = make_wanting(self);
   block(self, comm);
@@ -94,12 +94,6 @@ static void start_one(forked *self) {
                  (double)values[COUNT - 1]);
   block(self, comm);
   forked_destroy(self, comm);
-}
-
-static void the_first_call_that_does_not_block_starts_it(void **state) {
-  (void)state;
-  forked_run(2, start_one);
-  forked_run(3, start_one);
 }
 
 static void a_tensor_starts_it(forked *self) {
@@ -172,7 +166,7 @@ static void processors_decide(void **state) {
 
 static const struct CMUnitTest tests[] = {
     FORKED_TEST(calls_that_block_start_no_thread, 3),
-    cmocka_unit_test(the_first_call_that_does_not_block_starts_it),
+    FORKED_TEST(the_first_call_that_does_not_block_starts_it, 2, 3),
     FORKED_TEST(a_tensor_starts_it, 2),
     FORKED_TEST(it_starts_while_others_are_moved, 2),
     cmocka_unit_test(processors_decide),

@@ -69,7 +69,7 @@ static lcomm_status sum(const forked *self, lcomm_comm *comm, int which) {
 /* ------------------------------------------------------------------- orders */
 
 /* All have started in both when anybody waits. */
-static void wait_crosswise(forked *self) {
+static void ranks_may_wait_crosswise(forked *self) {
   lcomm_request request;
   lcomm_comm *a = make(self), *b = make(self);
   for (int round = 0; round < rounds(20); round++) {
@@ -89,7 +89,7 @@ static void wait_crosswise(forked *self) {
 }
 
 /* Every rank waits in another order. */
-static void wait_in_any_order(forked *self) {
+static void ranks_may_wait_in_any_order(forked *self) {
   enum { ROUNDS = 6 };
   lcomm_comm *comms[MANY];
   lcomm_request requests[MANY];
@@ -111,7 +111,7 @@ static void wait_in_any_order(forked *self) {
   }
 }
 
-static void test_crosswise(forked *self) {
+static void ranks_may_test_crosswise(forked *self) {
   int done = 0;
   lcomm_request one, other;
   lcomm_comm *a = make(self), *b = make(self);
@@ -146,36 +146,10 @@ static void a_split_moves_others(forked *self) {
   forked_destroy(self, a);
 }
 
-static void on_all_transports(forked_function function) {
-  static const char *const names[] = {"shm", "ucx"};
-  for (int i = 0; i < (lcomm_ucx_version() ? 2 : 1); i++) {
-    transport = names[i];
-    forked_run(2, function);
-    forked_run(3, function);
-  }
-  transport = "shm";
-}
-
-static void ranks_may_wait_crosswise(void **state) {
-  (void)state;
-  on_all_transports(wait_crosswise);
-}
-
-static void ranks_may_wait_in_any_order(void **state) {
-  (void)state;
-  forked_run(2, wait_in_any_order);
-  forked_run(4, wait_in_any_order);
-}
-
-static void ranks_may_test_crosswise(void **state) {
-  (void)state;
-  on_all_transports(test_crosswise);
-}
-
 /* ------------------------------------------------------------------ failures */
 
 /* Rank 0 waits in b when a fails. */
-static void fail_meanwhile(forked *self) {
+static void what_fails_meanwhile_fails_alone(forked *self) {
   lcomm_request request;
   lcomm_comm *a = make(self), *b = make(self);
   if (self->rank == 0) {
@@ -195,12 +169,6 @@ static void fail_meanwhile(forked *self) {
   forked_require(self, lcomm_destroy(a) == LCOMM_ERR_ABORTED, "what failed ends as it failed");
   forked_fine(self, b, sum(self, b, 1), "another sum");
   forked_destroy(self, b);
-}
-
-static void what_fails_meanwhile_fails_alone(void **state) {
-  (void)state;
-  forked_run(2, fail_meanwhile);
-  forked_run(3, fail_meanwhile);
 }
 
 /* Operations of one communicator are in flight when another is destroyed. */
@@ -273,7 +241,7 @@ static void *wait_for_the_other(void *argument) {
   return NULL;
 }
 
-static void depend_on_a_thread(forked *self) {
+static void a_thread_moves_what_others_have_started(forked *self) {
   pthread_t thread;
   sem_t begin, over;
   lcomm_comm *a = make(self), *b = make(self);
@@ -296,11 +264,6 @@ static void depend_on_a_thread(forked *self) {
   forked_destroy(self, b);
 }
 
-static void a_thread_moves_what_others_have_started(void **state) {
-  (void)state;
-  on_all_transports(depend_on_a_thread);
-}
-
 static void *work_often(void *argument) {
   worker *w = argument;
   lcomm_request request;
@@ -317,7 +280,7 @@ static void *work_often(void *argument) {
   return NULL;
 }
 
-static void work_in_threads(forked *self) {
+static void threads_share_a_process_with_a_communicator_each(forked *self) {
   enum { THREADS = 4 };
   pthread_t threads[THREADS];
   worker workers[THREADS];
@@ -332,20 +295,24 @@ static void work_in_threads(forked *self) {
   }
 }
 
-static void threads_share_a_process_with_a_communicator_each(void **state) {
-  (void)state;
-  on_all_transports(work_in_threads);
+static void test_on_all_transports(void **state) {
+  static const char *const names[] = {"shm", "ucx"};
+  for (int i = 0; i < (lcomm_ucx_version() ? 2 : 1); i++) {
+    transport = names[i];
+    forked_test(state);
+  }
+  transport = "shm";
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(ranks_may_wait_crosswise),
-    cmocka_unit_test(ranks_may_wait_in_any_order),
-    cmocka_unit_test(ranks_may_test_crosswise),
+    FORKED_TEST_BY(test_on_all_transports, ranks_may_wait_crosswise, 2, 3),
+    FORKED_TEST(ranks_may_wait_in_any_order, 2, 4),
+    FORKED_TEST_BY(test_on_all_transports, ranks_may_test_crosswise, 2, 3),
     FORKED_TEST(a_split_moves_others, 2),
-    cmocka_unit_test(what_fails_meanwhile_fails_alone),
+    FORKED_TEST(what_fails_meanwhile_fails_alone, 2, 3),
     FORKED_TEST(the_end_of_one_moves_others, 2),
     FORKED_TEST(who_waits_sleeps_whatever_is_in_flight, 2),
-    cmocka_unit_test(a_thread_moves_what_others_have_started),
-    cmocka_unit_test(threads_share_a_process_with_a_communicator_each),
+    FORKED_TEST_BY(test_on_all_transports, a_thread_moves_what_others_have_started, 2, 3),
+    FORKED_TEST_BY(test_on_all_transports, threads_share_a_process_with_a_communicator_each, 2, 3),
 };
 RUN_TESTS(tests)

@@ -99,10 +99,6 @@ static void momentum_correction_follows_the_paper(void) {
   static reference r;
   static float sent[COUNT];
   static double wanted[COUNT];
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   memset(&r, 0, sizeof(r));
   open_model(&m, "net=topk:0.02+ef momentum=0.9 min=4K algo=gather", mpi_size, LCOMM_SUM);
   for (int step = 0; step < STEPS; step++) {
@@ -142,10 +138,6 @@ static void exempt_tensors_get_their_momentum_after_the_sum(void) {
 static void momentum_of_the_warm_up_goes_on_in_the_lossy_steps(void) {
   static model m;
   static double sum[COUNT], velocity[COUNT];
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   for (int nodes = 2; nodes <= mpi_size; nodes++) {
     memset(velocity, 0, sizeof(velocity));
     open_model(&m, "net=topk:1+ef momentum=0.9 min=4K warmup=2 algo=gather", nodes, LCOMM_AVG);
@@ -175,10 +167,6 @@ static void clipping_scales_each_rank_s_tensor(void) {
   static model m;
   static float clipped[COUNT];
   static double wanted[COUNT];
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   open_model(&m, "net=topk:1+ef clip=0.5 min=4K algo=gather", mpi_size, LCOMM_SUM);
   for (int step = 0; step < 2; step++) {
     fill_model(&m, step);
@@ -291,10 +279,6 @@ static void density_warm_up_goes_stage_by_stage_and_keeps_the_residual(void) {
   static float residual[COUNT];
   static double before[COUNT], sum[COUNT], after[COUNT];
   static const double densities[] = {1, 0.5, 0.5, 0.1, 0.02, 0.02};
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   memset(before, 0, sizeof(before));
   open_model(&m, "net=topk:0.02+ef min=4K warmup=1 ramp=0.5@2,0.1@1 algo=gather", mpi_size,
              LCOMM_SUM);
@@ -348,10 +332,6 @@ static void values_that_are_not_finite_are_counted(void) {
 /* A block that holds one carries it. */
 static void requests_count_what_is_not_finite(void) {
   static float values[COUNT];
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   lcomm_comm *comm = make_comm("net=int8 min=1", 2);
   lcomm_request request = {0};
   fill_gradient(values, COUNT, (uint64_t)mpi_rank);
@@ -393,16 +373,16 @@ static void flush_to_zero_in_the_application_changes_no_bit(void) {
 }
 
 static const mpi_property properties[] = {
-    PROPERTY(momentum_correction_follows_the_paper),
+    PROPERTY_OF(2, momentum_correction_follows_the_paper),
     PROPERTY(exempt_tensors_get_their_momentum_after_the_sum),
-    PROPERTY(momentum_of_the_warm_up_goes_on_in_the_lossy_steps),
-    PROPERTY(clipping_scales_each_rank_s_tensor),
+    PROPERTY_OF(2, momentum_of_the_warm_up_goes_on_in_the_lossy_steps),
+    PROPERTY_OF(2, clipping_scales_each_rank_s_tensor),
     PROPERTY(exact_tensors_are_clipped_alike),
     PROPERTY(global_clipping_scales_all_tensors_by_one_factor),
     PROPERTY(finite_values_are_clipped_beside_an_overflow),
-    PROPERTY(density_warm_up_goes_stage_by_stage_and_keeps_the_residual),
+    PROPERTY_OF(2, density_warm_up_goes_stage_by_stage_and_keeps_the_residual),
     PROPERTY(values_that_are_not_finite_are_counted),
-    PROPERTY(requests_count_what_is_not_finite),
+    PROPERTY_OF(2, requests_count_what_is_not_finite),
     PROPERTY(flush_to_zero_in_the_application_changes_no_bit),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

@@ -39,13 +39,10 @@ static void the_thread_level_of_mpi_is_what_was_asked_for(void) {
   require(level == MPI_THREAD_FUNNELED, "MPI runs with level %d", level);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(calls_that_block_are_compressed),
-      PROPERTY(calls_that_do_not_block_are_those_of_mpi),
-      PROPERTY(persistent_calls_are_those_of_mpi),
-      PROPERTY(the_thread_level_of_mpi_is_what_was_asked_for),
-  };
-  return interposer_property_main_threads(&argc, &argv, before, MPI_THREAD_FUNNELED,
-                                          WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(calls_that_block_are_compressed),
+    PROPERTY(calls_that_do_not_block_are_those_of_mpi),
+    PROPERTY(persistent_calls_are_those_of_mpi),
+    PROPERTY(the_thread_level_of_mpi_is_what_was_asked_for),
+};
+RUN_INTERPOSER_PROPERTIES_THREADS(before, MPI_THREAD_FUNNELED, properties)

@@ -251,13 +251,11 @@ static void no_elements_need_no_buffer(void) {
   require(MPI_Bcast(NULL, 0, MPI_FLOAT, 0, comm) == MPI_SUCCESS, "bcast");
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(random_calls_give_the_bits_of_mpi),
-      PROPERTY(every_type_and_operation_gives_the_bits_of_mpi),
-      PROPERTY(every_size_gives_the_bits_of_mpi),
-      PROPERTY(large_buffers_give_the_bits_of_mpi),
-      PROPERTY(no_elements_need_no_buffer),
-  };
-  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(random_calls_give_the_bits_of_mpi),
+    PROPERTY(every_type_and_operation_gives_the_bits_of_mpi),
+    PROPERTY(every_size_gives_the_bits_of_mpi),
+    PROPERTY(large_buffers_give_the_bits_of_mpi),
+    PROPERTY(no_elements_need_no_buffer),
+};
+RUN_INTERPOSER_PROPERTIES(before, properties)

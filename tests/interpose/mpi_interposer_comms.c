@@ -215,18 +215,16 @@ static void parts_make_as_many_sums_as_they_like(void) {
   MPI_Comm_free(&part);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(copies_are_congruent),
-      PROPERTY(who_takes_no_part_gets_none),
-      PROPERTY(attributes_of_the_program_go_with_it),
-      PROPERTY(error_handlers_are_inherited),
-      PROPERTY(communicators_are_known_however_they_were_made),
-      PROPERTY(communicators_end_in_any_order),
-      PROPERTY(freed_with_a_sum_in_flight_it_still_ends),
-      PROPERTY(disconnecting_ends_it),
-      PROPERTY(sums_on_several_start_in_any_order),
-      PROPERTY(parts_make_as_many_sums_as_they_like),
-  };
-  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(copies_are_congruent),
+    PROPERTY(who_takes_no_part_gets_none),
+    PROPERTY(attributes_of_the_program_go_with_it),
+    PROPERTY(error_handlers_are_inherited),
+    PROPERTY(communicators_are_known_however_they_were_made),
+    PROPERTY(communicators_end_in_any_order),
+    PROPERTY(freed_with_a_sum_in_flight_it_still_ends),
+    PROPERTY(disconnecting_ends_it),
+    PROPERTY(sums_on_several_start_in_any_order),
+    PROPERTY(parts_make_as_many_sums_as_they_like),
+};
+RUN_INTERPOSER_PROPERTIES(before, properties)

@@ -190,17 +190,14 @@ static void threads_group_the_same_ranks(void) {
   MPI_Group_free(&everyone);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(without_a_sum_nothing_is_opened),
-      PROPERTY(first_sums_begin_in_another_order_on_each_rank),
-      PROPERTY(each_rank_is_the_first_of_one),
-      PROPERTY(a_first_sum_that_does_not_block_waits_for_nobody),
-      PROPERTY(a_first_sum_may_wait_while_another_is_made),
-      PROPERTY(parts_are_made_while_sums_are_in_flight),
-      PROPERTY(copies_that_do_not_block_overlap),
-      PROPERTY(threads_group_the_same_ranks),
-  };
-  return interposer_property_main_threads(&argc, &argv, before, MPI_THREAD_MULTIPLE,
-                                          WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(without_a_sum_nothing_is_opened),
+    PROPERTY(first_sums_begin_in_another_order_on_each_rank),
+    PROPERTY(each_rank_is_the_first_of_one),
+    PROPERTY(a_first_sum_that_does_not_block_waits_for_nobody),
+    PROPERTY(a_first_sum_may_wait_while_another_is_made),
+    PROPERTY(parts_are_made_while_sums_are_in_flight),
+    PROPERTY(copies_that_do_not_block_overlap),
+    PROPERTY(threads_group_the_same_ranks),
+};
+RUN_INTERPOSER_PROPERTIES_THREADS(before, MPI_THREAD_MULTIPLE, properties)

@@ -238,17 +238,15 @@ static void all_change_at_the_same_call(void) {
   tell_interposer(NULL);
 }
 
-static void remove_the_file(void) {
+static void the_file_may_go(void) {
   tell_interposer(NULL);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(off_makes_later_calls_exact),    PROPERTY(no_file_means_on),
-      PROPERTY(another_policy_takes_its_place), PROPERTY(another_policy_chooses_anew),
-      PROPERTY(new_communicators_obey_at_once), PROPERTY(nonsense_is_said_once_and_ignored),
-      PROPERTY(a_folder_is_no_control_file),    PROPERTY(other_calls_follow),
-      PROPERTY(all_change_at_the_same_call),    {"the_file_may_go", remove_the_file},
-  };
-  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(off_makes_later_calls_exact),    PROPERTY(no_file_means_on),
+    PROPERTY(another_policy_takes_its_place), PROPERTY(another_policy_chooses_anew),
+    PROPERTY(new_communicators_obey_at_once), PROPERTY(nonsense_is_said_once_and_ignored),
+    PROPERTY(a_folder_is_no_control_file),    PROPERTY(other_calls_follow),
+    PROPERTY(all_change_at_the_same_call),    PROPERTY(the_file_may_go),
+};
+RUN_INTERPOSER_PROPERTIES(before, properties)

@@ -66,10 +66,8 @@ static void persistent_requests_have_residuals_of_their_own(void) {
   check_all(calls, "persistent");
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(calls_in_flight_take_turns_with_the_residual),
-      PROPERTY(persistent_requests_have_residuals_of_their_own),
-  };
-  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(calls_in_flight_take_turns_with_the_residual),
+    PROPERTY(persistent_requests_have_residuals_of_their_own),
+};
+RUN_INTERPOSER_PROPERTIES(before, properties)

@@ -368,14 +368,12 @@ static void failures_of_calls_that_do_not_block_go_there_when_they_end(void) {
   right_calls_work_afterwards();
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(wrong_calls_return_the_class_of_mpi),
-      PROPERTY(the_handler_of_the_program_hears_of_them),
-      PROPERTY(wrong_constructors_fail_as_in_mpi),
-      PROPERTY(right_calls_work_afterwards),
-      PROPERTY(failures_go_to_the_error_handler),
-      PROPERTY(failures_of_calls_that_do_not_block_go_there_when_they_end),
-  };
-  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(wrong_calls_return_the_class_of_mpi),
+    PROPERTY(the_handler_of_the_program_hears_of_them),
+    PROPERTY(wrong_constructors_fail_as_in_mpi),
+    PROPERTY(right_calls_work_afterwards),
+    PROPERTY(failures_go_to_the_error_handler),
+    PROPERTY(failures_of_calls_that_do_not_block_go_there_when_they_end),
+};
+RUN_INTERPOSER_PROPERTIES(before, properties)

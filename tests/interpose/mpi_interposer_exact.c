@@ -176,16 +176,14 @@ static void communicators_of_one_node_and_between_groups_are_exact(void) {
   }
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(sums_below_the_minimum_are_exact),
-      PROPERTY(sums_of_the_minimum_are_compressed),
-      PROPERTY(other_types_and_operations_are_exact),
-      PROPERTY(sums_by_an_operation_of_the_program_are_exact),
-      PROPERTY(fortran_names_of_floats_are_floats),
-      PROPERTY(data_that_is_moved_is_exact),
-      PROPERTY(reductions_to_one_rank_are_exact),
-      PROPERTY(communicators_of_one_node_and_between_groups_are_exact),
-  };
-  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(sums_below_the_minimum_are_exact),
+    PROPERTY(sums_of_the_minimum_are_compressed),
+    PROPERTY(other_types_and_operations_are_exact),
+    PROPERTY(sums_by_an_operation_of_the_program_are_exact),
+    PROPERTY(fortran_names_of_floats_are_floats),
+    PROPERTY(data_that_is_moved_is_exact),
+    PROPERTY(reductions_to_one_rank_are_exact),
+    PROPERTY(communicators_of_one_node_and_between_groups_are_exact),
+};
+RUN_INTERPOSER_PROPERTIES(before, properties)

@@ -296,17 +296,15 @@ static void buffers_that_take_turns_are_warned_of_once(void) {
   end_sums();
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(mass_is_kept_over_many_steps),
-      PROPERTY(a_changed_pattern_flushes_residuals),
-      PROPERTY(a_pattern_that_comes_back_is_found_again),
-      PROPERTY(calls_without_a_pattern_are_exact),
-      PROPERTY(small_sums_do_not_break_the_pattern),
-      PROPERTY(calls_without_blocking_are_the_same),
-      PROPERTY(switching_off_flushes_residuals),
-      PROPERTY(another_policy_flushes_residuals),
-      PROPERTY(buffers_that_take_turns_are_warned_of_once),
-  };
-  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(mass_is_kept_over_many_steps),
+    PROPERTY(a_changed_pattern_flushes_residuals),
+    PROPERTY(a_pattern_that_comes_back_is_found_again),
+    PROPERTY(calls_without_a_pattern_are_exact),
+    PROPERTY(small_sums_do_not_break_the_pattern),
+    PROPERTY(calls_without_blocking_are_the_same),
+    PROPERTY(switching_off_flushes_residuals),
+    PROPERTY(another_policy_flushes_residuals),
+    PROPERTY(buffers_that_take_turns_are_warned_of_once),
+};
+RUN_INTERPOSER_PROPERTIES(before, properties)

@@ -264,19 +264,16 @@ static void never_freed_or_freed_at_the_end(void) {
   }
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(one_frees_before_a_barrier_and_the_others_after),
-      PROPERTY(each_frees_long_before_the_next),
-      PROPERTY(pairs_free_in_a_circle),
-      PROPERTY(each_rank_frees_in_an_order_of_its_own),
-      PROPERTY(freed_with_sums_in_flight_they_end),
-      PROPERTY(freed_before_the_others_begin_a_sum_it_ends),
-      PROPERTY(disconnecting_waits_for_sums_in_flight),
-      PROPERTY(freed_by_the_attribute_of_another),
-      PROPERTY(threads_make_and_free_their_own),
-      PROPERTY(never_freed_or_freed_at_the_end),
-  };
-  return interposer_property_main_threads(&argc, &argv, before, MPI_THREAD_MULTIPLE,
-                                          WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(one_frees_before_a_barrier_and_the_others_after),
+    PROPERTY(each_frees_long_before_the_next),
+    PROPERTY(pairs_free_in_a_circle),
+    PROPERTY(each_rank_frees_in_an_order_of_its_own),
+    PROPERTY(freed_with_sums_in_flight_they_end),
+    PROPERTY(freed_before_the_others_begin_a_sum_it_ends),
+    PROPERTY(disconnecting_waits_for_sums_in_flight),
+    PROPERTY(freed_by_the_attribute_of_another),
+    PROPERTY(threads_make_and_free_their_own),
+    PROPERTY(never_freed_or_freed_at_the_end),
+};
+RUN_INTERPOSER_PROPERTIES_THREADS(before, MPI_THREAD_MULTIPLE, properties)

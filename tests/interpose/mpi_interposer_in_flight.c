@@ -270,17 +270,18 @@ static void halo_exchanges_with_sums_go_on(void) {
   }
 }
 
+static const mpi_property properties[] = {
+    PROPERTY(a_blocking_send_ends_though_its_receiver_is_in_a_call),
+    PROPERTY(a_synchronous_send_ends_though_its_receiver_is_in_a_call),
+    PROPERTY(a_blocking_receive_ends_though_its_sender_is_in_a_call),
+    PROPERTY(an_exchange_ends_though_its_partner_is_in_a_call),
+    PROPERTY(a_test_loop_ends_though_its_partner_is_in_a_call),
+    PROPERTY(waits_for_sums_let_messages_pass),
+    PROPERTY(calls_behind_pending_sums_let_messages_pass),
+    PROPERTY(halo_exchanges_with_sums_go_on),
+};
+
 int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_blocking_send_ends_though_its_receiver_is_in_a_call),
-      PROPERTY(a_synchronous_send_ends_though_its_receiver_is_in_a_call),
-      PROPERTY(a_blocking_receive_ends_though_its_sender_is_in_a_call),
-      PROPERTY(an_exchange_ends_though_its_partner_is_in_a_call),
-      PROPERTY(a_test_loop_ends_though_its_partner_is_in_a_call),
-      PROPERTY(waits_for_sums_let_messages_pass),
-      PROPERTY(calls_behind_pending_sums_let_messages_pass),
-      PROPERTY(halo_exchanges_with_sums_go_on),
-  };
   int code = interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
   free(out);
   free(in);

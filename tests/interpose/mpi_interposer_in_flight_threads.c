@@ -85,11 +85,8 @@ static void a_rank_may_sum_after_its_messages(void) {
   PMPI_Comm_free(&own);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(threads_exchange_messages_while_others_sum),
-      PROPERTY(a_rank_may_sum_after_its_messages),
-  };
-  return interposer_property_main_threads(&argc, &argv, before, MPI_THREAD_MULTIPLE,
-                                          WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(threads_exchange_messages_while_others_sum),
+    PROPERTY(a_rank_may_sum_after_its_messages),
+};
+RUN_INTERPOSER_PROPERTIES_THREADS(before, MPI_THREAD_MULTIPLE, properties)

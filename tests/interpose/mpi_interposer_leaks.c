@@ -118,10 +118,8 @@ static void requests_leave_nothing(void) {
   run_often(start_and_end);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(communicators_leave_nothing),
-      PROPERTY(requests_leave_nothing),
-  };
-  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(communicators_leave_nothing),
+    PROPERTY(requests_leave_nothing),
+};
+RUN_INTERPOSER_PROPERTIES(before, properties)

@@ -217,15 +217,13 @@ static void large_values_come_through(void) {
   require(same_everywhere(values, sizeof(values)), "ranks differ");
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(sums_are_within_the_bound_of_the_codec),
-      PROPERTY(scattered_sums_of_uneven_parts_are_taken_by_their_mean),
-      PROPERTY(every_communicator_across_nodes_compresses),
-      PROPERTY(all_ways_to_sum_give_the_same_bits),
-      PROPERTY(what_is_no_number_is_not_hidden),
-      PROPERTY(zeros_stay_zeros),
-      PROPERTY(large_values_come_through),
-  };
-  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(sums_are_within_the_bound_of_the_codec),
+    PROPERTY(scattered_sums_of_uneven_parts_are_taken_by_their_mean),
+    PROPERTY(every_communicator_across_nodes_compresses),
+    PROPERTY(all_ways_to_sum_give_the_same_bits),
+    PROPERTY(what_is_no_number_is_not_hidden),
+    PROPERTY(zeros_stay_zeros),
+    PROPERTY(large_values_come_through),
+};
+RUN_INTERPOSER_PROPERTIES(before, properties)

@@ -143,17 +143,15 @@ static void chosen_calls_without_a_codec_are_exact(void) {
   interposer_buffers_free(&buffers);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(names_choose_communicators),
-      PROPERTY(the_world_has_the_name_that_mpi_gives_it),
-      PROPERTY(later_names_do_not_count),
-      PROPERTY(different_names_do_no_harm),
-      PROPERTY(names_count_without_blocking),
-      PROPERTY(sizes_choose_calls),
-      PROPERTY(ranks_and_counts_choose_calls),
-      PROPERTY(kinds_of_calls_are_told_apart),
-      PROPERTY(chosen_calls_without_a_codec_are_exact),
-  };
-  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(names_choose_communicators),
+    PROPERTY(the_world_has_the_name_that_mpi_gives_it),
+    PROPERTY(later_names_do_not_count),
+    PROPERTY(different_names_do_no_harm),
+    PROPERTY(names_count_without_blocking),
+    PROPERTY(sizes_choose_calls),
+    PROPERTY(ranks_and_counts_choose_calls),
+    PROPERTY(kinds_of_calls_are_told_apart),
+    PROPERTY(chosen_calls_without_a_codec_are_exact),
+};
+RUN_INTERPOSER_PROPERTIES(before, properties)

@@ -91,12 +91,10 @@ static void memory_of_mpi_itself_is_freed(void) {
   give_back(memory);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(sums_in_it_are_right),
-      PROPERTY(it_is_shared_where_calls_are_taken),
-      PROPERTY(what_an_info_asks_for_is_left_to_mpi),
-      PROPERTY(memory_of_mpi_itself_is_freed),
-  };
-  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(sums_in_it_are_right),
+    PROPERTY(it_is_shared_where_calls_are_taken),
+    PROPERTY(what_an_info_asks_for_is_left_to_mpi),
+    PROPERTY(memory_of_mpi_itself_is_freed),
+};
+RUN_INTERPOSER_PROPERTIES(before, properties)

@@ -170,14 +170,12 @@ static void the_communicators_error_handler_decides(void) {
   MPI_Errhandler_free(&own);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(thirty_in_flight_end_in_order),
-      PROPERTY(communicators_may_be_used_in_different_order),
-      PROPERTY(blocking_calls_come_after_those_that_are_pending),
-      PROPERTY(the_call_waits_for_nobody),
-      PROPERTY(sums_end_while_the_program_computes),
-      PROPERTY(the_communicators_error_handler_decides),
-  };
-  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(thirty_in_flight_end_in_order),
+    PROPERTY(communicators_may_be_used_in_different_order),
+    PROPERTY(blocking_calls_come_after_those_that_are_pending),
+    PROPERTY(the_call_waits_for_nobody),
+    PROPERTY(sums_end_while_the_program_computes),
+    PROPERTY(the_communicators_error_handler_decides),
+};
+RUN_INTERPOSER_PROPERTIES(before, properties)

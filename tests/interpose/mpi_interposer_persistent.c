@@ -278,16 +278,14 @@ static void failures_are_told_where_the_program_waits(void) {
   MPI_Errhandler_free(&handler);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(a_request_is_started_fifty_times),
-      PROPERTY(in_place_and_short_ones_work),
-      PROPERTY(all_are_started_together_with_own_messages),
-      PROPERTY(short_and_long_ones_end_together),
-      PROPERTY(each_rank_starts_in_its_own_order),
-      PROPERTY(an_active_request_may_be_freed),
-      PROPERTY(requests_come_and_go_without_end),
-      PROPERTY(failures_are_told_where_the_program_waits),
-  };
-  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(a_request_is_started_fifty_times),
+    PROPERTY(in_place_and_short_ones_work),
+    PROPERTY(all_are_started_together_with_own_messages),
+    PROPERTY(short_and_long_ones_end_together),
+    PROPERTY(each_rank_starts_in_its_own_order),
+    PROPERTY(an_active_request_may_be_freed),
+    PROPERTY(requests_come_and_go_without_end),
+    PROPERTY(failures_are_told_where_the_program_waits),
+};
+RUN_INTERPOSER_PROPERTIES(before, properties)

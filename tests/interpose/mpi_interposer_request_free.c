@@ -140,13 +140,11 @@ static void mpi_ends_with_freed_sums(void) {
   free_now(&request);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(freeing_waits_for_nobody),
-      PROPERTY(many_freed_sums_end_in_order),
-      PROPERTY(the_communicator_may_go_with_freed_sums),
-      PROPERTY(persistent_sums_are_freed_alike),
-      PROPERTY(mpi_ends_with_freed_sums),
-  };
-  return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(freeing_waits_for_nobody),
+    PROPERTY(many_freed_sums_end_in_order),
+    PROPERTY(the_communicator_may_go_with_freed_sums),
+    PROPERTY(persistent_sums_are_freed_alike),
+    PROPERTY(mpi_ends_with_freed_sums),
+};
+RUN_INTERPOSER_PROPERTIES(before, properties)

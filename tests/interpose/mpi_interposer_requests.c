@@ -259,17 +259,18 @@ static int no_thread_is_left(void) {
   return threads > 0;
 }
 
+static const mpi_property properties[] = {
+    PROPERTY(sums_complete_in_all_functions_with_own_messages),
+    PROPERTY(status_says_what_was_summed),
+    PROPERTY(communicators_may_be_freed_before_the_wait),
+    PROPERTY(requests_may_be_freed_without_a_wait),
+    PROPERTY(ten_thousand_requests_leave_no_memory),
+    PROPERTY(reduce_scatters_give_each_rank_its_part),
+    PROPERTY(empty_sums_are_over),
+    PROPERTY(one_thread_serves_all),
+};
+
 int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(sums_complete_in_all_functions_with_own_messages),
-      PROPERTY(status_says_what_was_summed),
-      PROPERTY(communicators_may_be_freed_before_the_wait),
-      PROPERTY(requests_may_be_freed_without_a_wait),
-      PROPERTY(ten_thousand_requests_leave_no_memory),
-      PROPERTY(reduce_scatters_give_each_rank_its_part),
-      PROPERTY(empty_sums_are_over),
-      PROPERTY(one_thread_serves_all),
-  };
   int failed = interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));
   return no_thread_is_left() || failed;
 }

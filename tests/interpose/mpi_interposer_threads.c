@@ -115,13 +115,14 @@ static void take_level(int *argc, char **argv) {
   }
 }
 
+static const mpi_property properties[] = {
+    PROPERTY(the_level_is_the_one_asked_for),
+    PROPERTY(this_is_the_main_thread),
+    PROPERTY(sums_work_at_every_level),
+    PROPERTY(threads_sum_on_communicators_of_their_own),
+};
+
 int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(the_level_is_the_one_asked_for),
-      PROPERTY(this_is_the_main_thread),
-      PROPERTY(sums_work_at_every_level),
-      PROPERTY(threads_sum_on_communicators_of_their_own),
-  };
   take_level(&argc, argv);
   return asked < 0 ? interposer_property_main(&argc, &argv, before, WITH_COUNT(properties))
                    : interposer_property_main_threads(&argc, &argv, before, asked,

@@ -165,5 +165,8 @@ void forked_run(int ranks, forked_function function) {
 
 void forked_test(void **state) {
   const forked_property *property = *state;
-  forked_run(property->ranks, property->function);
+  size_t most = sizeof property->ranks / sizeof *property->ranks;
+  for (size_t i = 0; i < most && property->ranks[i] > 0; i++) {
+    forked_run(property->ranks[i], property->function);
+  }
 }

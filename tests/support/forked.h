@@ -29,16 +29,19 @@ typedef void (*forked_function)(forked *self);
 void forked_run(int ranks, forked_function function);
 void forked_run_dying(int ranks, int dies, forked_function function);
 
-/* A line of cmocka's table: the property is a forked_function that `ranks` processes run. */
-#define FORKED_TEST(property, ranks) FORKED_TEST_BY(forked_test, property, ranks)
-#define FORKED_TEST_BY(test, property, ranks)                                                      \
+/* A line of cmocka's table, FORKED_TEST(property, 2) or FORKED_TEST(property, 2, 4): the property
+ * is a forked_function that so many processes run, with each number in turn. */
+#define FORKED_TEST(property, ...) FORKED_TEST_BY(forked_test, property, __VA_ARGS__)
+#define FORKED_TEST_BY(test, property, ...)                                                        \
   {                                                                                                \
-    .name = #property, .test_func = test, .initial_state = &(forked_property) { ranks, property }  \
+    .name = #property, .test_func = test, .initial_state = &(forked_property) {                    \
+      property, { __VA_ARGS__ }                                                                    \
+    }                                                                                              \
   }
 
 typedef struct forked_property {
-  int ranks;
   forked_function function;
+  int ranks[4]; /* 0: no more */
 } forked_property;
 
 /* The test of that line; its state is a forked_property. */

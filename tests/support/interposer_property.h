@@ -19,6 +19,16 @@ int interposer_property_main(int *argc, char ***argv, void (*before)(void),
 int interposer_property_main_threads(int *argc, char ***argv, void (*before)(void), int level,
                                      const mpi_property *properties, int count);
 
+/* main() of a program that is nothing but a table of properties. */
+#define RUN_INTERPOSER_PROPERTIES(before, properties)                                              \
+  int main(int argc, char **argv) {                                                                \
+    return interposer_property_main(&argc, &argv, before, WITH_COUNT(properties));                 \
+  }
+#define RUN_INTERPOSER_PROPERTIES_THREADS(before, level, properties)                               \
+  int main(int argc, char **argv) {                                                                \
+    return interposer_property_main_threads(&argc, &argv, before, level, WITH_COUNT(properties));  \
+  }
+
 /* For `before`: set an environment variable that is not set. */
 void set_default(const char *variable, const char *value);
 

@@ -19,11 +19,14 @@
 typedef struct mpi_property {
   const char *name;
   void (*run)(void);
+  int ranks; /* it needs so many */
 } mpi_property;
 
-/* A line of a program's table: the property has the name of its function. */
-#define PROPERTY(function)                                                                         \
-  { .name = #function, .run = function }
+/* A line of a program's table: the property has the name of its function. The second one is skipped
+ * where there are fewer ranks. */
+#define PROPERTY(function) PROPERTY_OF(1, function)
+#define PROPERTY_OF(least, function)                                                               \
+  { .name = #function, .run = function, .ranks = least }
 
 /* A table and its length: two arguments. */
 #define WITH_COUNT(properties) properties, (int)(sizeof(properties) / sizeof(properties[0]))

@@ -182,17 +182,13 @@ static void no_mass_is_lost_when_the_codec_changes(void) {
   free_model(&m);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      {"what_rank_0_measures_is_taken_by_all", what_rank_0_measures_is_taken_by_all},
-      {"a_part_has_the_figures_of_the_whole", a_part_has_the_figures_of_the_whole},
-      {"a_wrong_latency_is_corrected_at_the_agreed_step_on_all_ranks",
-       a_wrong_latency_is_corrected_at_the_agreed_step_on_all_ranks},
-      {"what_hides_behind_the_computation_is_not_compressed",
-       what_hides_behind_the_computation_is_not_compressed},
-      PROPERTY(what_the_program_computes_is_measured),
-      PROPERTY(nothing_is_watched_without_auto),
-      {"no_mass_is_lost_when_the_codec_changes", no_mass_is_lost_when_the_codec_changes},
-  };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
-}
+static const mpi_property properties[] = {
+    PROPERTY(what_rank_0_measures_is_taken_by_all),
+    PROPERTY(a_part_has_the_figures_of_the_whole),
+    PROPERTY(a_wrong_latency_is_corrected_at_the_agreed_step_on_all_ranks),
+    PROPERTY(what_hides_behind_the_computation_is_not_compressed),
+    PROPERTY(what_the_program_computes_is_measured),
+    PROPERTY(nothing_is_watched_without_auto),
+    PROPERTY(no_mass_is_lost_when_the_codec_changes),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

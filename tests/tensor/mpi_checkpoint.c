@@ -163,10 +163,6 @@ static void other_ranks_or_nodes_take_over_the_whole_mass(void) {
   place all = {mpi_size, most_nodes(mpi_size)}, half = {(mpi_size + 1) / 2, 1}, one = {1, 1};
   half.nodes = most_nodes(half.ranks);
   place fewer_nodes = {mpi_size, all.nodes > 2 ? 2 : 1};
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   for (size_t i = 0; i < sizeof(moving) / sizeof(moving[0]); i++) {
     check_moves(moving[i], all, half);
     check_moves(moving[i], half, all);
@@ -181,10 +177,6 @@ static void what_is_carried_can_be_saved_again(void) {
   static double first[TOTAL], last[TOTAL];
   const char *policy = "net=topk:0.01+ef min=8K";
   folder f, g;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_folder(&f);
   make_folder(&g);
   save_there((place){mpi_size, 2}, policy, &f, first);
@@ -254,10 +246,6 @@ static void check_momentum_moves(const char *policy, const char *other, int node
 
 static void momentum_moves_with_the_residual(void) {
   static const char *const kept = "net=topk:0.01+ef min=8K momentum=0.9";
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   check_momentum_moves(kept, kept, 1);
   check_momentum_moves(kept, kept, mpi_size);
   /* fc.bias joins the others, or all become exact */
@@ -268,10 +256,6 @@ static void momentum_moves_with_the_residual(void) {
 static void holders_take_turns(void) {
   static double saved[TOTAL];
   folder f;
-  if (mpi_size < 4) {
-    skip_property("needs 4 ranks");
-    return;
-  }
   make_folder(&f);
   save_there((place){mpi_size, mpi_size}, "net=topk:0.01+ef min=8K", &f, saved);
   model m;
@@ -290,9 +274,9 @@ static void holders_take_turns(void) {
 
 static const mpi_property properties[] = {
     PROPERTY(a_loaded_run_goes_on_bit_for_bit),
-    PROPERTY(other_ranks_or_nodes_take_over_the_whole_mass),
-    PROPERTY(what_is_carried_can_be_saved_again),
-    PROPERTY(momentum_moves_with_the_residual),
-    PROPERTY(holders_take_turns),
+    PROPERTY_OF(2, other_ranks_or_nodes_take_over_the_whole_mass),
+    PROPERTY_OF(2, what_is_carried_can_be_saved_again),
+    PROPERTY_OF(2, momentum_moves_with_the_residual),
+    PROPERTY_OF(4, holders_take_turns),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

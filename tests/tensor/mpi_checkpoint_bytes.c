@@ -164,10 +164,6 @@ static void check_moves(int from, int to) {
 }
 
 static void other_ranks_take_over_the_whole_mass(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   check_moves(mpi_size, (mpi_size + 1) / 2);
   check_moves((mpi_size + 1) / 2, mpi_size);
 }
@@ -232,10 +228,6 @@ static void hostile_blocks_are_refused_on_every_rank(void) {
 }
 
 static void blocks_that_are_missing_are_named(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   block mine = state_of(two_nodes());
   check_refused(&mine, LCOMM_ERR_ARGUMENT, "every rank needs the blocks of all", 1);
   block other = {malloc(mine.size), mine.size};
@@ -285,9 +277,9 @@ static const mpi_property properties[] = {
     PROPERTY(a_block_is_the_file),
     PROPERTY(size_and_write_are_local),
     PROPERTY(a_restored_run_goes_on_bit_for_bit),
-    PROPERTY(other_ranks_take_over_the_whole_mass),
+    PROPERTY_OF(2, other_ranks_take_over_the_whole_mass),
     PROPERTY(hostile_blocks_are_refused_on_every_rank),
-    PROPERTY(blocks_that_are_missing_are_named),
+    PROPERTY_OF(2, blocks_that_are_missing_are_named),
     PROPERTY(mistakes_are_refused_and_harmless),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

@@ -277,10 +277,6 @@ static void other_ranks_nodes_and_policies_take_over_all(void) {
                                        "net=topk:0.05+ef min=1 momentum=0.9",
                                        "net=topk:0.05+ef min=1 momentum=0.9 warmup=9"};
   int half = (mpi_size + 1) / 2, all = most_nodes(mpi_size);
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   for (int i = 0; i < 4; i++) {
     const char *p = moving[i];
     if (i % 2 == 0) {
@@ -331,10 +327,6 @@ static void what_does_not_match_is_named(void) {
                {make_other_operation, "summed"}};
   static calls saved;
   folder f;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_folder(&f);
   make_calls(&saved, MPI_COMM_WORLD, policies[0], 2);
   run_calls(&saved, 2);
@@ -359,10 +351,6 @@ static void what_does_not_match_is_named(void) {
 static void residuals_are_compared_between_the_ranks(void) {
   folder f;
   lcomm_residual *made;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_folder(&f);
   lcomm_comm *comm = make_comm(policies[0], 2);
   require(lcomm_state_save(comm, f.path) == LCOMM_OK, "%s", lcomm_last_error(comm));
@@ -393,9 +381,9 @@ static void nothing_is_saved_while_a_call_is_under_way(void) {
 
 static const mpi_property properties[] = {
     PROPERTY(calls_go_on_bit_for_bit),
-    PROPERTY(other_ranks_nodes_and_policies_take_over_all),
-    PROPERTY(what_does_not_match_is_named),
-    PROPERTY(residuals_are_compared_between_the_ranks),
+    PROPERTY_OF(2, other_ranks_nodes_and_policies_take_over_all),
+    PROPERTY_OF(2, what_does_not_match_is_named),
+    PROPERTY_OF(2, residuals_are_compared_between_the_ranks),
     PROPERTY(nothing_is_saved_while_a_call_is_under_way),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

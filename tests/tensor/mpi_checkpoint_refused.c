@@ -99,10 +99,6 @@ static void damaged_files_are_named_on_every_rank(void) {
 static void damaged_files_of_other_ranks_are_refused(void) {
   char path[600];
   folder f;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   for (int i = 0; i < 3; i++) {
     static const damage damages[] = {cut, flip, erase};
     make_folder(&f);
@@ -134,10 +130,6 @@ static void move_file(const folder *from, int rank, const folder *to, int as) {
 
 static void mixed_sets_are_refused(void) {
   folder f, g;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_folder(&f);
   make_folder(&g);
   save_steps(&f, BEFORE);
@@ -236,10 +228,6 @@ static void tensors_that_do_not_match_are_named(void) {
 
 static void tensors_are_compared_when_a_state_is_loaded(void) {
   folder f;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_folder(&f);
   save_steps(&f, BEFORE);
   model m;
@@ -320,13 +308,13 @@ static void a_save_before_the_first_step_holds_nothing_and_can_be_loaded(void) {
 
 static const mpi_property properties[] = {
     PROPERTY(damaged_files_are_named_on_every_rank),
-    PROPERTY(damaged_files_of_other_ranks_are_refused),
-    PROPERTY(mixed_sets_are_refused),
+    PROPERTY_OF(2, damaged_files_of_other_ranks_are_refused),
+    PROPERTY_OF(2, mixed_sets_are_refused),
     PROPERTY(sets_of_different_sizes_in_one_folder_are_refused),
     PROPERTY(a_save_into_the_folder_of_other_ranks_is_refused),
     PROPERTY(a_folder_without_a_state_is_refused),
     PROPERTY(tensors_that_do_not_match_are_named),
-    PROPERTY(tensors_are_compared_when_a_state_is_loaded),
+    PROPERTY_OF(2, tensors_are_compared_when_a_state_is_loaded),
     PROPERTY(mistakes_are_refused_and_harmless),
     PROPERTY(a_save_that_fails_leaves_no_file),
     PROPERTY(a_save_before_the_first_step_holds_nothing_and_can_be_loaded),

@@ -259,10 +259,6 @@ static void a_part_that_is_not_finite_undoes_the_call_everywhere(void) {
 static void a_step_before_another_codec_is_refused(void) {
   static run r;
   lcomm_guard_figures figures;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   begin_run(&r, "net=topk:0.02 min=4K undo=on guard=2,limit=0.2", two_nodes());
   make_step(&r, 0, false);
   require_fine(r.comm, lcomm_tensors_discard(r.comm));
@@ -367,10 +363,6 @@ static void what_cannot_be_undone_is_refused(void) {
 /* One rank skips the step, the others go on: nobody goes on with other residuals than the rest. */
 static void ranks_that_disagree_find_out(void) {
   static run r;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   begin_run(&r, "net=topk:0.02+ef min=4K undo=on", two_nodes());
   make_step(&r, 0, false);
   MPI_Barrier(MPI_COMM_WORLD); /* or a rank hears of the difference in the step before */
@@ -410,20 +402,17 @@ static void fp16_recovers_from_an_overflow(void) {
   require_fine(comm, lcomm_destroy(comm));
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      {"a_step_that_is_discarded_never_was", a_step_that_is_discarded_never_was},
-      {"results_are_those_without_undo", results_are_those_without_undo},
-      {"a_call_that_is_discarded_never_was", a_call_that_is_discarded_never_was},
-      {"the_library_discards_what_is_not_finite", the_library_discards_what_is_not_finite},
-      {"a_part_that_is_not_finite_undoes_the_call_everywhere",
-       a_part_that_is_not_finite_undoes_the_call_everywhere},
-      {"a_step_before_another_codec_is_refused", a_step_before_another_codec_is_refused},
-      {"another_policy_ends_the_way_back", another_policy_ends_the_way_back},
-      {"a_saved_state_is_that_of_the_step_before", a_saved_state_is_that_of_the_step_before},
-      {"what_cannot_be_undone_is_refused", what_cannot_be_undone_is_refused},
-      {"ranks_that_disagree_find_out", ranks_that_disagree_find_out},
-      {"fp16_recovers_from_an_overflow", fp16_recovers_from_an_overflow},
-  };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
-}
+static const mpi_property properties[] = {
+    PROPERTY(a_step_that_is_discarded_never_was),
+    PROPERTY(results_are_those_without_undo),
+    PROPERTY(a_call_that_is_discarded_never_was),
+    PROPERTY(the_library_discards_what_is_not_finite),
+    PROPERTY(a_part_that_is_not_finite_undoes_the_call_everywhere),
+    PROPERTY_OF(2, a_step_before_another_codec_is_refused),
+    PROPERTY(another_policy_ends_the_way_back),
+    PROPERTY(a_saved_state_is_that_of_the_step_before),
+    PROPERTY(what_cannot_be_undone_is_refused),
+    PROPERTY_OF(2, ranks_that_disagree_find_out),
+    PROPERTY(fp16_recovers_from_an_overflow),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -138,10 +138,6 @@ static void what_is_not_finite_decides_nothing(void) {
 /* A frozen tensor is not checked; it keeps its codec until it comes again. */
 static void frozen_tensors_keep_their_codec(void) {
   model m;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_model(&m, "net=topk:0.01 guard=1", 2, LCOMM_SUM);
   for (int step = 0; step < 4; step++) {
     bool frozen = step == 1 || step == 2;
@@ -168,6 +164,6 @@ static const mpi_property properties[] = {
     PROPERTY(a_check_makes_nothing),
     PROPERTY(exact_tensors_and_steps_are_not_checked),
     PROPERTY(what_is_not_finite_decides_nothing),
-    PROPERTY(frozen_tensors_keep_their_codec),
+    PROPERTY_OF(2, frozen_tensors_keep_their_codec),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

@@ -22,10 +22,6 @@ static void no_mass_is_lost_on_the_way_to_exact_sums(void) {
   static const char *const ladder[] = {"int4+ef", "int8+ef", "bf16", "none"};
   static double gradient[TENSORS][LARGEST], before[TENSORS][LARGEST], after[LARGEST];
   model m;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_model(&m, "net=topk:0.02+ef guard=2,residual=0.000001", most_nodes(), LCOMM_AVG);
   memset(before, 0, sizeof(before));
   for (int step = 0; step < 12; step++) {
@@ -63,10 +59,6 @@ static void no_mass_is_lost_on_the_way_to_exact_sums(void) {
 /* Of the two tensors only one has results that top-k cannot send. */
 static void only_the_tensor_that_is_beyond_its_limit_changes(void) {
   model m;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_model(&m, "net=topk:0.01 guard=2 bucket=25M", 2, LCOMM_SUM);
   for (int step = 0; step < 4; step++) {
     fill_model(&m, step);
@@ -100,10 +92,6 @@ static void a_tensor_whose_codec_comes_from_a_pattern_falls_back(void) {
   static const char *const of_conv[] = {"int4-ef", "int8", "bf16", "none", "none"};
   static double exact[LARGEST];
   model m;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_model(&m, "net[conv*]=topk:0.001-ef net=bf16 min=1G net[fc*]=int8-ef guard=1,limit=0.0001",
              2, LCOMM_SUM);
   for (int step = 0; step < 5; step++) {
@@ -127,10 +115,6 @@ static void a_tensor_whose_codec_comes_from_a_pattern_falls_back(void) {
 
 static void a_tensor_comes_back_after_ten_good_checks(void) {
   model m;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_model(&m, "net=topk:0.01 guard=1,limit=0.5", 2, LCOMM_SUM);
   for (int step = 0; step < 12; step++) {
     fill_model(&m, step);
@@ -182,10 +166,6 @@ static double descend(const char *policy) {
 
 /* With 1 of 10,000 values and no memory nothing is learnt; the guard sees it in the first check. */
 static void a_codec_that_is_too_coarse_does_not_spoil_a_descent(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   double exact = descend("net=none"), coarse = descend("net=topk:0.0001");
   double guarded = descend("net=topk:0.0001 guard=5");
   require(exact < 0.01 && coarse > 0.9, "exact %g, coarse %g", exact, coarse);
@@ -194,10 +174,10 @@ static void a_codec_that_is_too_coarse_does_not_spoil_a_descent(void) {
 }
 
 static const mpi_property properties[] = {
-    PROPERTY(no_mass_is_lost_on_the_way_to_exact_sums),
-    PROPERTY(only_the_tensor_that_is_beyond_its_limit_changes),
-    PROPERTY(a_tensor_whose_codec_comes_from_a_pattern_falls_back),
-    PROPERTY(a_tensor_comes_back_after_ten_good_checks),
-    PROPERTY(a_codec_that_is_too_coarse_does_not_spoil_a_descent),
+    PROPERTY_OF(2, no_mass_is_lost_on_the_way_to_exact_sums),
+    PROPERTY_OF(2, only_the_tensor_that_is_beyond_its_limit_changes),
+    PROPERTY_OF(2, a_tensor_whose_codec_comes_from_a_pattern_falls_back),
+    PROPERTY_OF(2, a_tensor_comes_back_after_ten_good_checks),
+    PROPERTY_OF(2, a_codec_that_is_too_coarse_does_not_spoil_a_descent),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

@@ -261,10 +261,6 @@ static outcome train(const char *policy, bool with_residual) {
 }
 
 static void training_needs_the_residual(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   outcome exact = train("net=none", false);
   outcome with = train("net=topk:0.05+ef min=1", true);
   outcome without = train("net=topk:0.05 min=1", false);
@@ -282,6 +278,6 @@ static const mpi_property properties[] = {
     PROPERTY(those_with_a_name_follow_momentum_clip_and_exempt_as_tensors_do),
     PROPERTY(momentum_and_clipping_do_not_act_without_a_name),
     PROPERTY(warm_up_counts_the_calls_of_each_residual),
-    PROPERTY(training_needs_the_residual),
+    PROPERTY_OF(2, training_needs_the_residual),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

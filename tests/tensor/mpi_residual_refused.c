@@ -104,10 +104,6 @@ static void make_different_calls(residual_call usual, residual_call odd, int odd
 
 /* All of them are exact here, and of the same shape. */
 static void different_calls_are_named_on_every_rank(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_different_calls(lcomm_allreduce_ef, NULL, 0);
   make_different_calls(lcomm_allreduce_ef, lcomm_allreduce_flush, 0);
   make_different_calls(lcomm_allreduce_flush, NULL, 0);
@@ -117,6 +113,6 @@ static void different_calls_are_named_on_every_rank(void) {
 static const mpi_property properties[] = {
     PROPERTY(a_second_call_is_refused_while_one_is_under_way),
     PROPERTY(mistakes_are_refused_and_harmless),
-    PROPERTY(different_calls_are_named_on_every_rank),
+    PROPERTY_OF(2, different_calls_are_named_on_every_rank),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

@@ -129,10 +129,6 @@ static void they_conserve_the_sum(void) {
 /* Otherwise the test above shows nothing. */
 static void something_waits_in_the_residuals_between_nodes(void) {
   static shards s;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   for (int i = 0; i < 6; i++) {
     lcomm_comm *comm = make_comm(policies[i], 2);
     lcomm_stats stats;
@@ -259,7 +255,7 @@ static void mistakes_are_refused(void) {
 
 static const mpi_property properties[] = {
     PROPERTY(they_conserve_the_sum),
-    PROPERTY(something_waits_in_the_residuals_between_nodes),
+    PROPERTY_OF(2, something_waits_in_the_residuals_between_nodes),
     PROPERTY(a_rank_keeps_what_its_node_sums_there),
     PROPERTY(momentum_of_exact_sums_is_that_of_an_optimiser),
     PROPERTY(mistakes_are_refused),

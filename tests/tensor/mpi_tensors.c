@@ -245,10 +245,6 @@ static void mistakes_with_tensors_are_refused_and_harmless(void) {
 }
 
 static void different_tensors_are_named_on_every_rank(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   float data[64] = {0};
   lcomm_tensor *tensor = NULL;
   lcomm_comm *comm = make_comm("net=none", 1);
@@ -275,6 +271,6 @@ static const mpi_property properties[] = {
     PROPERTY(types_are_not_mixed_in_a_bucket),
     PROPERTY(tensors_may_be_reported_from_another_thread),
     PROPERTY(mistakes_with_tensors_are_refused_and_harmless),
-    PROPERTY(different_tensors_are_named_on_every_rank),
+    PROPERTY_OF(2, different_tensors_are_named_on_every_rank),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

@@ -254,10 +254,6 @@ static void check_difference(difference make, const char *policy) {
 static void ranks_that_differ_say_so_in_one_sentence(void) {
   static const difference all[] = {freeze_one_or_another, freeze_on_the_last_rank,
                                    freeze_on_the_first_rank};
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   for (int i = 0; i < 3; i++) {
     check_difference(all[i], "net=none");
     check_difference(all[i], "net=topk:0.1+ef min=1");
@@ -298,7 +294,7 @@ static const mpi_property properties[] = {
     PROPERTY(frozen_tensors_wait_and_others_go_on_bit_for_bit),
     PROPERTY(momentum_of_exact_steps_is_kept),
     PROPERTY(changes_that_are_taken_back_are_none),
-    PROPERTY(ranks_that_differ_say_so_in_one_sentence),
+    PROPERTY_OF(2, ranks_that_differ_say_so_in_one_sentence),
     PROPERTY(mistakes_are_refused_and_harmless),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

@@ -131,10 +131,6 @@ static void the_codec_of_a_tensor_is_told(void) {
 static void ranks_with_other_patterns_make_no_communicator(void) {
   lcomm_config config = LCOMM_CONFIG_INIT;
   lcomm_comm *comm = NULL;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   config.policy = mpi_rank == 0 ? "net[a*]=bf16 net=int8" : "net[b*]=bf16 net=int8";
   lcomm_status status = lcomm_create_mpi(MPI_COMM_WORLD, &config, &comm);
   const char *said = lcomm_last_error(NULL);
@@ -143,16 +139,11 @@ static void ranks_with_other_patterns_make_no_communicator(void) {
           said);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      {"every_tensor_does_what_its_codec_does_alone", every_tensor_does_what_its_codec_does_alone},
-      {"calls_with_a_named_residual_do_what_their_codec_does_alone",
-       calls_with_a_named_residual_do_what_their_codec_does_alone},
-      {"tensors_share_buckets_with_those_of_their_codec_only",
-       tensors_share_buckets_with_those_of_their_codec_only},
-      {"the_codec_of_a_tensor_is_told", the_codec_of_a_tensor_is_told},
-      {"ranks_with_other_patterns_make_no_communicator",
-       ranks_with_other_patterns_make_no_communicator},
-  };
-  return mpi_property_main(&argc, &argv, properties, sizeof(properties) / sizeof(properties[0]));
-}
+static const mpi_property properties[] = {
+    PROPERTY(every_tensor_does_what_its_codec_does_alone),
+    PROPERTY(calls_with_a_named_residual_do_what_their_codec_does_alone),
+    PROPERTY(tensors_share_buckets_with_those_of_their_codec_only),
+    PROPERTY(the_codec_of_a_tensor_is_told),
+    PROPERTY_OF(2, ranks_with_other_patterns_make_no_communicator),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

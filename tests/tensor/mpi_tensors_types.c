@@ -140,10 +140,6 @@ static void integers_have_no_momentum(void) {
 }
 
 static void another_operation_of_a_tensor_is_named(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   lcomm_comm *comm = make_comm("net=none", 1);
   lcomm_tensor *tensor = NULL;
   float value = 0;
@@ -183,7 +179,7 @@ static const mpi_property properties[] = {
     PROPERTY(integers_are_never_clipped),
     PROPERTY(what_is_not_finite_is_counted_in_float64_too),
     PROPERTY(integers_have_no_momentum),
-    PROPERTY(another_operation_of_a_tensor_is_named),
+    PROPERTY_OF(2, another_operation_of_a_tensor_is_named),
     PROPERTY(factors_of_tensors_are_checked),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

@@ -138,18 +138,19 @@ static void short_answer_is_refused(void) {
   (void)lcomm_destroy(comm);
 }
 
+static const mpi_property properties[] = {
+    PROPERTY(bandwidth_between_devices_is_that_of_a_copy),
+    PROPERTY(lender_that_does_not_share_is_named),
+    PROPERTY(taker_that_does_not_share_is_named),
+    PROPERTY(memory_that_cannot_be_opened_leaves_the_figure_of_the_host),
+    PROPERTY(memory_that_is_too_small_is_not_read),
+    PROPERTY(text_of_peers_stays_on_one_line),
+    PROPERTY(nothing_is_left_on_the_device),
+    PROPERTY(peer_that_does_not_answer_is_named),
+    PROPERTY(short_answer_is_refused),
+};
+
 int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(bandwidth_between_devices_is_that_of_a_copy),
-      PROPERTY(lender_that_does_not_share_is_named),
-      PROPERTY(taker_that_does_not_share_is_named),
-      PROPERTY(memory_that_cannot_be_opened_leaves_the_figure_of_the_host),
-      PROPERTY(memory_that_is_too_small_is_not_read),
-      PROPERTY(text_of_peers_stays_on_one_line),
-      PROPERTY(nothing_is_left_on_the_device),
-      PROPERTY(peer_that_does_not_answer_is_named),
-      PROPERTY(short_answer_is_refused),
-  };
   emulated_setup setup = {
       .devices = 1, .kernels = &lcomm_cuda_kernels_table, .seed = 5, .pause_us_max = 50};
   device = emulated_begin(&setup);

@@ -236,14 +236,12 @@ static void one_rank_of_a_host_is_its_first(void) {
   require(firsts == 1.0, "there are %g", firsts);
 }
 
-int main(int argc, char **argv) {
-  const mpi_property properties[] = {
-      PROPERTY(mpi_calls_in_parts_give_the_same_results),
-      PROPERTY(a_result_that_differs_is_wrong),
-      PROPERTY(only_what_is_measured_through_mpi_can_be_taken_over),
-      PROPERTY(through_mpi_the_policy_of_the_environment_says_what_is_exact),
-      PROPERTY(sums_and_maxima_come_to_every_rank),
-      PROPERTY(one_rank_of_a_host_is_its_first),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY(mpi_calls_in_parts_give_the_same_results),
+    PROPERTY(a_result_that_differs_is_wrong),
+    PROPERTY(only_what_is_measured_through_mpi_can_be_taken_over),
+    PROPERTY(through_mpi_the_policy_of_the_environment_says_what_is_exact),
+    PROPERTY(sums_and_maxima_come_to_every_rank),
+    PROPERTY(one_rank_of_a_host_is_its_first),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

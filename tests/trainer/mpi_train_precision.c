@@ -126,11 +126,9 @@ static void nor_in_those_of_shards(void) {
   compare("net=none", "gradients");
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(an_overflow_is_skipped),
-      PROPERTY(and_leaves_nothing_in_residuals),
-      PROPERTY(nor_in_those_of_shards),
-  };
-  return mpi_property_main(&argc, &argv, properties, 3);
-}
+static const mpi_property properties[] = {
+    PROPERTY(an_overflow_is_skipped),
+    PROPERTY(and_leaves_nothing_in_residuals),
+    PROPERTY(nor_in_those_of_shards),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

@@ -12,13 +12,6 @@
 #include "libcomm/engine/engine.h"
 #include "tests/support/mpi_property.h"
 
-static bool alone(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-  }
-  return mpi_size < 2;
-}
-
 /* Every other rank says that it is on a second host. */
 static void pose_as_hosts(void) {
   setenv("LCOMM_HOSTID", mpi_rank % 2 == 0 ? "even" : "odd", 1);
@@ -85,9 +78,6 @@ static void a_wrong_name_on_one_rank_stops_all(void) {
 }
 
 static void names_that_differ_between_ranks_are_both_named(void) {
-  if (alone()) {
-    return;
-  }
   lcomm_config config = LCOMM_CONFIG_INIT;
   config.transport = mpi_rank == 1 ? "mpi" : "auto";
   require_no_comm(&config, LCOMM_ERR_MISMATCH, "'mpi'");
@@ -96,9 +86,6 @@ static void names_that_differ_between_ranks_are_both_named(void) {
 }
 
 static void ranks_that_nothing_reaches_are_named_with_the_reason(void) {
-  if (alone()) {
-    return;
-  }
   lcomm_config config = LCOMM_CONFIG_INIT;
   config.transport = "shm";
   lcomm_comm *comm = make_over("shm"); /* where it works at all */
@@ -169,9 +156,6 @@ static void ucx_is_taken_between_hosts_where_it_is_there(void) {
 /* MPI was begun by MPI_Init here, without threads. */
 static void a_progress_thread_over_mpi_needs_threads_of_mpi(void) {
   lcomm_config config = LCOMM_CONFIG_INIT;
-  if (alone()) {
-    return;
-  }
   if (mpi_threads >= MPI_THREAD_MULTIPLE) {
     skip_property("this MPI gives MPI_THREAD_MULTIPLE without being asked");
     return;
@@ -270,33 +254,27 @@ static void require_mismatches(const char *transport) {
 }
 
 static void different_calls_are_named_on_every_rank_over_mpi(void) {
-  if (!alone()) {
-    require_mismatches("mpi");
-  }
+  require_mismatches("mpi");
 }
 
 static void different_calls_are_named_on_every_rank_over_shm(void) {
-  if (!alone()) {
-    require_mismatches("shm");
-  }
+  require_mismatches("shm");
 }
 
 static void different_calls_are_named_on_every_rank_over_ucx(void) {
-  if (!alone()) {
-    require_mismatches("ucx");
-  }
+  require_mismatches("ucx");
 }
 
 static const mpi_property properties[] = {
     PROPERTY(names_that_are_no_transports_are_explained_on_every_rank),
     PROPERTY(a_wrong_name_on_one_rank_stops_all),
-    PROPERTY(names_that_differ_between_ranks_are_both_named),
-    PROPERTY(ranks_that_nothing_reaches_are_named_with_the_reason),
+    PROPERTY_OF(2, names_that_differ_between_ranks_are_both_named),
+    PROPERTY_OF(2, ranks_that_nothing_reaches_are_named_with_the_reason),
     PROPERTY(each_pair_gets_the_cheapest_transport_that_was_allowed),
     PROPERTY(ucx_is_taken_between_hosts_where_it_is_there),
-    PROPERTY(a_progress_thread_over_mpi_needs_threads_of_mpi),
-    PROPERTY(different_calls_are_named_on_every_rank_over_mpi),
-    PROPERTY(different_calls_are_named_on_every_rank_over_shm),
-    PROPERTY(different_calls_are_named_on_every_rank_over_ucx),
+    PROPERTY_OF(2, a_progress_thread_over_mpi_needs_threads_of_mpi),
+    PROPERTY_OF(2, different_calls_are_named_on_every_rank_over_mpi),
+    PROPERTY_OF(2, different_calls_are_named_on_every_rank_over_shm),
+    PROPERTY_OF(2, different_calls_are_named_on_every_rank_over_ucx),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

@@ -63,7 +63,7 @@ static void an_error_is_heard_behind_tickets_and_a_full_ring(forked *self) {
   p.v->close(p.t, false);
 }
 
-static void tell_all(forked *self) {
+static void the_first_error_of_every_peer_is_heard_once(forked *self) {
   enum { ROUNDS = 3 };
   unsigned char message[LCOMM_CONTROL_SIZE];
   bool heard[FORKED_MAX] = {false};
@@ -89,12 +89,6 @@ static void tell_all(forked *self) {
   }
   forked_require(self, !p.v->control.receive(p.t, message), "heard once more: %.40s", message);
   close_party(&p);
-}
-
-static void the_first_error_of_every_peer_is_heard_once(void **state) {
-  (void)state;
-  forked_run(2, tell_all);
-  forked_run(5, tell_all);
 }
 
 static void an_error_wakes_who_sleeps(forked *self) {
@@ -144,7 +138,7 @@ static void an_error_outlives_its_teller(void **state) {
 
 static const struct CMUnitTest tests[] = {
     FORKED_TEST(an_error_is_heard_behind_tickets_and_a_full_ring, 2),
-    cmocka_unit_test(the_first_error_of_every_peer_is_heard_once),
+    FORKED_TEST(the_first_error_of_every_peer_is_heard_once, 2, 5),
     FORKED_TEST(an_error_wakes_who_sleeps, 2),
     cmocka_unit_test(an_error_outlives_its_teller),
 };

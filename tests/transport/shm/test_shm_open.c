@@ -59,7 +59,7 @@ static void nothing_is_left_after_a_thousand_opens(forked *self) {
 
 /* A bell and an epoll; for each peer its bell, and once for all communicators a
  * descriptor that tells its end. */
-static void open_three(forked *self) {
+static void few_files_are_held(forked *self) {
   party p[3];
   int before = count_files(), peers = self->size - 1;
   for (int i = 0; i < 3; i++) {
@@ -72,12 +72,6 @@ static void open_three(forked *self) {
     close_party(&p[i]);
   }
   require_nothing_left(self, before);
-}
-
-static void few_files_are_held(void **state) {
-  (void)state;
-  forked_run(2, open_three);
-  forked_run(4, open_three);
 }
 
 static void leave_everything(forked *self) {
@@ -318,7 +312,7 @@ static void regions_come_and_go(forked *self) {
 
 static const struct CMUnitTest tests[] = {
     FORKED_TEST(nothing_is_left_after_a_thousand_opens, 2),
-    cmocka_unit_test(few_files_are_held),
+    FORKED_TEST(few_files_are_held, 2, 4),
     cmocka_unit_test(nothing_is_left_after_a_killed_process),
     FORKED_TEST(memory_that_was_not_given_back_outlives_the_transport, 2),
     FORKED_TEST(only_ranks_of_one_machine_meet, 3),

@@ -47,7 +47,7 @@ UNUSED static void skip_without_ucx(void) {
 }
 
 /* FORKED_TEST, skipped without UCX. */
-#define UCX_TEST(property, ranks) FORKED_TEST_BY(ucx_test, property, ranks)
+#define UCX_TEST(property, ...) FORKED_TEST_BY(ucx_test, property, __VA_ARGS__)
 
 UNUSED static void ucx_test(void **state) {
   skip_without_ucx();
