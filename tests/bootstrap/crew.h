@@ -139,6 +139,25 @@ static inline void run_well(crew *c) {
   dismiss(c);
 }
 
+/* A line of cmocka's table: the property is a crew_part that is good of all `members`. */
+#define CREW_TEST(property, members)                                                               \
+  {                                                                                                \
+    .name = #property, .test_func = crew_test, .initial_state = &(crew_property) {                 \
+      members, property                                                                            \
+    }                                                                                              \
+  }
+
+typedef struct crew_property {
+  int members;
+  crew_part part;
+} crew_property;
+
+static inline void crew_test(void **state) {
+  const crew_property *property = *state;
+  crew c = new_crew(property->members, property->part);
+  run_well(&c);
+}
+
 static inline void expect_failure(const report *r, lcomm_status status, const char *words) {
   if (r->status != status || !strstr(r->sentence, words)) {
     print_error("status %d (%s), not %d, or not '%s' in: %s\n", r->status,

@@ -85,7 +85,7 @@ static void ranks_without_mpi_become_a_communicator(void **state) {
 }
 
 /* Two communicators at one port, the second while the first is in use. */
-static void create_two(const crew *c, int rank, report *mine) {
+static void communicators_are_made_one_after_the_other(const crew *c, int rank, report *mine) {
   lcomm_comm *first = NULL, *second = NULL;
   set_launcher(c, rank);
   mine->status = lcomm_create_env(NULL, &first);
@@ -97,13 +97,7 @@ static void create_two(const crew *c, int rank, report *mine) {
   lcomm_destroy(second);
 }
 
-static void communicators_are_made_one_after_the_other(void **state) {
-  (void)state;
-  crew c = new_crew(3, create_two);
-  run_well(&c);
-}
-
-static void create_alone(const crew *c, int rank, report *mine) {
+static void process_without_a_launcher_is_a_world_of_one(const crew *c, int rank, report *mine) {
   lcomm_comm *comm = NULL;
   set_launcher(c, rank);
   unsetenv("RANK");
@@ -112,12 +106,6 @@ static void create_alone(const crew *c, int rank, report *mine) {
   keep_sentence(mine, NULL);
   mine->good = mine->status == LCOMM_OK && lcomm_size(comm) == 1 && sums_up(comm);
   lcomm_destroy(comm);
-}
-
-static void process_without_a_launcher_is_a_world_of_one(void **state) {
-  (void)state;
-  crew c = new_crew(1, create_alone);
-  run_well(&c);
 }
 
 /* ---------------------------------------------------------------- failures */
@@ -193,18 +181,12 @@ static void rank_that_dies_meanwhile_is_named(void **state) {
 /* ------------------------------------------------------- file descriptors */
 
 /* Two more than its soft limit allows. */
-static void create_with_a_low_soft_limit(const crew *c, int rank, report *mine) {
+static void soft_limit_of_open_files_is_raised(const crew *c, int rank, report *mine) {
   struct rlimit limit;
   bool low = leave_files(2, false);
   create_and_sum(c, rank, mine);
   getrlimit(RLIMIT_NOFILE, &limit);
   mine->good = mine->good && low && limit.rlim_cur == limit.rlim_max;
-}
-
-static void soft_limit_of_open_files_is_raised(void **state) {
-  (void)state;
-  crew c = new_crew(4, create_with_a_low_soft_limit);
-  run_well(&c);
 }
 
 static int files_left;
@@ -250,13 +232,13 @@ static void bad_arguments_are_refused(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ranks_without_mpi_become_a_communicator),
-    cmocka_unit_test(communicators_are_made_one_after_the_other),
-    cmocka_unit_test(process_without_a_launcher_is_a_world_of_one),
+    CREW_TEST(communicators_are_made_one_after_the_other, 3),
+    CREW_TEST(process_without_a_launcher_is_a_world_of_one, 1),
     cmocka_unit_test(what_differs_is_said_on_all_ranks),
     cmocka_unit_test(bad_time_out_of_one_rank_is_said_on_all),
     cmocka_unit_test(missing_rank_is_named),
     cmocka_unit_test(rank_that_dies_meanwhile_is_named),
-    cmocka_unit_test(soft_limit_of_open_files_is_raised),
+    CREW_TEST(soft_limit_of_open_files_is_raised, 4),
     cmocka_unit_test(too_few_files_are_said_on_all_ranks),
     cmocka_unit_test(bad_arguments_are_refused),
 };

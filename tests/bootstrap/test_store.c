@@ -149,16 +149,10 @@ static void port_that_is_taken_is_said(void **state) {
 
 /* ------------------------------------------------------------ allgathers */
 
-static void gather_much(const crew *c, int rank, report *mine) {
+static void parts_of_megabytes_are_gathered(const crew *c, int rank, report *mine) {
   lcomm_store *store = meet(c, rank, mine);
   mine->good = store && gather_once(store, (size_t)8 << 20, mine) && gather_once(store, 3, mine);
   lcomm_store_close(store);
-}
-
-static void parts_of_megabytes_are_gathered(void **state) {
-  (void)state;
-  crew c = new_crew(4, gather_much);
-  run_well(&c);
 }
 
 /* Rank 2 leaves before the second allgather, in the way the test says. */
@@ -309,7 +303,7 @@ static void different_sizes_are_named_on_all(void **state) {
 
 /* ------------------------------------------------------------ what is left */
 
-static void look_for_traces(const crew *c, int rank, report *mine) {
+static void nothing_listens_after_the_meeting(const crew *c, int rank, report *mine) {
   lcomm_store *store = meet(c, rank, mine);
   int fd = !store ? -1 : rank == 0 ? store->peers[1].fd : store->fd;
   int other = call_in(c);
@@ -318,25 +312,13 @@ static void look_for_traces(const crew *c, int rank, report *mine) {
   lcomm_store_close(store);
 }
 
-static void nothing_listens_after_the_meeting(void **state) {
-  (void)state;
-  crew c = new_crew(2, look_for_traces);
-  run_well(&c);
-}
-
-static void meet_often(const crew *c, int rank, report *mine) {
+static void ranks_meet_at_one_port_again_and_again(const crew *c, int rank, report *mine) {
   mine->good = true;
   for (int i = 0; i < 20 && mine->good; i++) {
     lcomm_store *store = meet(c, rank, mine);
     mine->good = store && gather_once(store, 1000, mine);
     lcomm_store_close(store);
   }
-}
-
-static void ranks_meet_at_one_port_again_and_again(void **state) {
-  (void)state;
-  crew c = new_crew(4, meet_often);
-  run_well(&c);
 }
 
 static void ranks_meet_over_ipv6(void **state) {
@@ -385,15 +367,15 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(missing_rank_0_is_named_with_its_address),
     cmocka_unit_test(unknown_name_of_rank_0_is_said),
     cmocka_unit_test(port_that_is_taken_is_said),
-    cmocka_unit_test(parts_of_megabytes_are_gathered),
+    CREW_TEST(parts_of_megabytes_are_gathered, 4),
     cmocka_unit_test(killed_rank_is_named_by_all),
     cmocka_unit_test(rank_killed_while_it_waits_is_named),
     cmocka_unit_test(killed_rank_0_is_named_by_all),
     cmocka_unit_test(silent_rank_is_named_in_time),
     cmocka_unit_test(silent_rank_0_is_named_in_time),
     cmocka_unit_test(different_sizes_are_named_on_all),
-    cmocka_unit_test(nothing_listens_after_the_meeting),
-    cmocka_unit_test(ranks_meet_at_one_port_again_and_again),
+    CREW_TEST(nothing_listens_after_the_meeting, 2),
+    CREW_TEST(ranks_meet_at_one_port_again_and_again, 4),
     cmocka_unit_test(ranks_meet_over_ipv6),
     cmocka_unit_test(ranks_meet_at_a_name),
     cmocka_unit_test(foreign_address_makes_rank_0_listen_everywhere),
