@@ -26,27 +26,32 @@ static void add_word(char *text, size_t size, const char *word) {
   }
 }
 
-const char *lcomm_transports(const lcomm_comm *comm, char *text, size_t size) {
+static const char *name_of(const lcomm_transport *link) {
+  return link->table->name;
+}
+
+static const char *interface_of(const lcomm_transport *link) {
+  return link->table->interface ? link->table->interface(link) : "";
+}
+
+/* The words of all transports that are used, separated by commas. */
+static const char *list(const lcomm_comm *comm, const char *(*word_of)(const lcomm_transport *),
+                        char *text, size_t size) {
   if (!text || size == 0) {
     return "";
   }
   text[0] = '\0';
   for (int i = 0; comm && i < comm->links.count; i++) {
     const lcomm_transport *link = comm->links.open[i];
-    add_word(text, size, is_used(comm, link) ? link->table->name : "");
+    add_word(text, size, is_used(comm, link) ? word_of(link) : "");
   }
   return text;
 }
 
+const char *lcomm_transports(const lcomm_comm *comm, char *text, size_t size) {
+  return list(comm, name_of, text, size);
+}
+
 const char *lcomm_interfaces(const lcomm_comm *comm, char *text, size_t size) {
-  if (!text || size == 0) {
-    return "";
-  }
-  text[0] = '\0';
-  for (int i = 0; comm && i < comm->links.count; i++) {
-    const lcomm_transport *link = comm->links.open[i];
-    bool known = link->table->interface && is_used(comm, link);
-    add_word(text, size, known ? link->table->interface(link) : "");
-  }
-  return text;
+  return list(comm, interface_of, text, size);
 }

@@ -2,52 +2,26 @@
  * Copyright the libcomm authors */
 #include "tools/perf/perf_collective.h"
 
+#define NAMES(its_kind, program, its_name, function)                                               \
+  .kind = its_kind, .tool = program "_perf", .name = its_name, .mpi_name = "MPI_" function,        \
+  .pmpi_name = "PMPI_" function
+
 /* MPI, like NCCL, is at home with an all-to-all between two buffers; in place
  * costs it copies that nobody else pays. */
 static const lcomm_perf_collective collectives[] = {
-    [LCOMM_PERF_ALLREDUCE] = {.kind = LCOMM_PERF_ALLREDUCE,
-                              .tool = "allreduce_perf",
-                              .name = "all-reduce",
-                              .mpi_name = "MPI_Allreduce",
-                              .pmpi_name = "PMPI_Allreduce",
-                              .reduces = 1,
-                              .is_alike = 1,
-                              .is_in_place = 1,
-                              .bus_rounds = 2.0},
-    [LCOMM_PERF_REDUCE_SCATTER] = {.kind = LCOMM_PERF_REDUCE_SCATTER,
-                                   .tool = "reduce_scatter_perf",
-                                   .name = "reduce-scatter",
-                                   .mpi_name = "MPI_Reduce_scatter_block",
-                                   .pmpi_name = "PMPI_Reduce_scatter_block",
-                                   .reduces = 1,
-                                   .is_in_place = 1,
-                                   .send_is_whole = 1,
+    [LCOMM_PERF_ALLREDUCE] = {NAMES(LCOMM_PERF_ALLREDUCE, "allreduce", "all-reduce", "Allreduce"),
+                              .reduces = 1, .is_alike = 1, .is_in_place = 1, .bus_rounds = 2.0},
+    [LCOMM_PERF_REDUCE_SCATTER] = {NAMES(LCOMM_PERF_REDUCE_SCATTER, "reduce_scatter",
+                                         "reduce-scatter", "Reduce_scatter_block"),
+                                   .reduces = 1, .is_in_place = 1, .send_is_whole = 1,
                                    .bus_rounds = 1.0},
-    [LCOMM_PERF_ALLGATHER] = {.kind = LCOMM_PERF_ALLGATHER,
-                              .tool = "allgather_perf",
-                              .name = "all-gather",
-                              .mpi_name = "MPI_Allgather",
-                              .pmpi_name = "PMPI_Allgather",
-                              .is_alike = 1,
-                              .is_in_place = 1,
-                              .receive_is_whole = 1,
+    [LCOMM_PERF_ALLGATHER] = {NAMES(LCOMM_PERF_ALLGATHER, "allgather", "all-gather", "Allgather"),
+                              .is_alike = 1, .is_in_place = 1, .receive_is_whole = 1,
                               .bus_rounds = 1.0},
-    [LCOMM_PERF_BROADCAST] = {.kind = LCOMM_PERF_BROADCAST,
-                              .tool = "broadcast_perf",
-                              .name = "broadcast",
-                              .mpi_name = "MPI_Bcast",
-                              .pmpi_name = "PMPI_Bcast",
-                              .has_root = 1,
-                              .is_alike = 1,
-                              .is_in_place = 1},
-    [LCOMM_PERF_ALLTOALL] = {.kind = LCOMM_PERF_ALLTOALL,
-                             .tool = "alltoall_perf",
-                             .name = "all-to-all",
-                             .mpi_name = "MPI_Alltoall",
-                             .pmpi_name = "PMPI_Alltoall",
-                             .send_is_whole = 1,
-                             .receive_is_whole = 1,
-                             .bus_rounds = 1.0},
+    [LCOMM_PERF_BROADCAST] = {NAMES(LCOMM_PERF_BROADCAST, "broadcast", "broadcast", "Bcast"),
+                              .has_root = 1, .is_alike = 1, .is_in_place = 1},
+    [LCOMM_PERF_ALLTOALL] = {NAMES(LCOMM_PERF_ALLTOALL, "alltoall", "all-to-all", "Alltoall"),
+                             .send_is_whole = 1, .receive_is_whole = 1, .bus_rounds = 1.0},
 };
 
 const lcomm_perf_collective *lcomm_perf_collective_of(lcomm_perf_kind kind) {
