@@ -133,6 +133,7 @@ int main(int argc, char **argv) {
   if (!is_possible(&options, error)) {
     return say(EXIT_USAGE, error);
   }
+  tool_pages_choose(options.pages);
   lcomm_dataset dataset;
   if (lcomm_dataset_open(&options, &dataset, error) != LCOMM_OK) {
     return say(EXIT_USAGE, error);

@@ -32,10 +32,10 @@ static void check_workload(simulate_workload *workload) {
   simulate_workload_free(workload);
 }
 
-static void read_speeds(const char *text, size_t length) {
+static void read_speeds(const char *text, size_t length, simulate_place place) {
   char why[SIMULATE_WHY_MAX] = "";
-  simulate_speeds speeds = simulate_speeds_built_in();
-  if (!simulate_speeds_parse(text, length, &speeds, why)) {
+  simulate_speeds speeds = simulate_speeds_built_in(place);
+  if (!simulate_speeds_parse(text, length, place, &speeds, why)) {
     check_refusal(why);
   }
   fuzz_require(speeds.count > 0 && speeds.count <= SIMULATE_SPEEDS_MAX, "codecs are not too many");
@@ -106,7 +106,8 @@ void lcomm_fuzz_simulate(const uint8_t *data, size_t size) {
   text[size - 1] = '\0';
   switch (data[0] % 4) {
   case 0:
-    read_speeds(text, size - 1);
+    read_speeds(text, size - 1, SIMULATE_IN_MEMORY);
+    read_speeds(text, size - 1, SIMULATE_IN_CACHE);
     break;
   case 1:
     read_workload(text, size - 1);

@@ -104,6 +104,7 @@ static void trainings_over_emulated_links_are_simulated(void **state) {
   assert_true(fabs(experiment_simulated_share(exact) - exact->simulated.step_s / 0.1) < 1e-9);
   assert_non_null(strstr(int8->simulated.command, "simulate --nodes=2 --ranks=1 --link=50mbit "));
   assert_non_null(strstr(int8->simulated.command, "--policy=net=int8"));
+  assert_non_null(strstr(int8->simulated.command, "--steps=10 ")); /* as many as were trained */
   end();
 }
 

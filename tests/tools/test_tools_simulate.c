@@ -167,20 +167,41 @@ static const char speeds_json[] =
     "{\"operation\": \"decode\", \"size_bytes\": 4096, \"gb_s\": {\"median\": 6}},"
     "{\"operation\": \"add\", \"size_bytes\": 4096, \"gb_s\": {\"median\": 7}}]}]}";
 
-static void speeds_of_the_largest_size_are_taken(void **state) {
+static void speeds_of_the_largest_size_are_those_in_memory(void **state) {
   (void)state;
   char why[SIMULATE_WHY_MAX];
   lcomm_why error;
-  simulate_speeds speeds = simulate_speeds_built_in();
+  simulate_speeds speeds = simulate_speeds_built_in(SIMULATE_IN_MEMORY);
   lcomm_codec_spec int8, bf16;
   assert_int_equal(lcomm_format_parse("int8", &int8, &error), LCOMM_OK);
   assert_int_equal(lcomm_format_parse("bf16", &bf16, &error), LCOMM_OK);
   double before = simulate_speeds_of(&speeds, &bf16).encode_gb_s;
-  assert_true(simulate_speeds_parse(speeds_json, strlen(speeds_json), &speeds, why));
+  assert_true(
+      simulate_speeds_parse(speeds_json, strlen(speeds_json), SIMULATE_IN_MEMORY, &speeds, why));
   simulate_speed it = simulate_speeds_of(&speeds, &int8);
   assert_true(it.encode_gb_s == 2.5 && it.decode_gb_s == 3 && it.add_gb_s == 3.5);
   assert_true(speeds.copy_gb_s == 4);
   assert_true(simulate_speeds_of(&speeds, &bf16).encode_gb_s == before);
+}
+
+static void speeds_of_the_smallest_size_are_those_in_a_cache(void **state) {
+  (void)state;
+  static const char text[] =
+      "{\"codecs\": [{\"codec\": \"int8\", \"speed\": ["
+      "{\"operation\": \"encode\", \"size_bytes\": 4096, \"gb_s\": {\"median\": 5}},"
+      "{\"operation\": \"encode\", \"size_bytes\": 1024, \"gb_s\": {\"median\": 20},"
+      " \"memcpy_gb_s\": {\"median\": 30}},"
+      "{\"operation\": \"encode\", \"size_bytes\": 1024, \"gb_s\": {\"median\": 25},"
+      " \"memcpy_gb_s\": {\"median\": 30}},"
+      "{\"operation\": \"decode\", \"size_bytes\": 4096, \"gb_s\": {\"median\": 6}}]}]}";
+  char why[SIMULATE_WHY_MAX];
+  lcomm_why error;
+  simulate_speeds speeds = simulate_speeds_built_in(SIMULATE_IN_CACHE);
+  lcomm_codec_spec int8;
+  assert_int_equal(lcomm_format_parse("int8", &int8, &error), LCOMM_OK);
+  assert_true(simulate_speeds_parse(text, strlen(text), SIMULATE_IN_CACHE, &speeds, why));
+  simulate_speed it = simulate_speeds_of(&speeds, &int8);
+  assert_true(it.encode_gb_s == 25 && it.decode_gb_s == 6 && speeds.copy_gb_s == 30);
 }
 
 static void bad_speeds_are_refused_and_change_nothing(void **state) {
@@ -194,16 +215,16 @@ static void bad_speeds_are_refused_and_change_nothing(void **state) {
   char text[1024], why[SIMULATE_WHY_MAX];
   static simulate_speeds speeds, before;
   memset(&before, 0, sizeof before);
-  before = simulate_speeds_built_in();
+  before = simulate_speeds_built_in(SIMULATE_IN_MEMORY);
   speeds = before;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     why[0] = '\0';
-    assert_false(simulate_speeds_parse(bad[i], strlen(bad[i]), &speeds, why));
+    assert_false(simulate_speeds_parse(bad[i], strlen(bad[i]), SIMULATE_IN_MEMORY, &speeds, why));
     assert_true(why[0] != '\0');
   }
   snprintf(text, sizeof text, "%s", speeds_json);
   memcpy(strstr(text, "int8"), "int9", 4);
-  assert_false(simulate_speeds_parse(text, strlen(text), &speeds, why));
+  assert_false(simulate_speeds_parse(text, strlen(text), SIMULATE_IN_MEMORY, &speeds, why));
   assert_int_equal(speeds.count, before.count);
   assert_true(speeds.copy_gb_s == before.copy_gb_s);
 }
@@ -350,6 +371,9 @@ static void bad_options_are_refused_with_a_sentence(void **state) {
                                        {"--symmetry", "maybe"},
                                        {"--tokens", "5"},
                                        {"--one-machine"},
+                                       {"--cache", "32M"},
+                                       {"--cache", "much", "--processors", "2"},
+                                       {"--fill", "--compute", "5ms"},
                                        {"--trace", "x"},
                                        {"--workload", "a", "--computation", "b"},
                                        {"word"},
@@ -373,7 +397,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_burst_passes_at_once_after_a_pause),
     cmocka_unit_test(a_processor_handles_the_beginning_at_once_and_the_rest_later),
     cmocka_unit_test(every_name_of_a_link_is_known),
-    cmocka_unit_test(speeds_of_the_largest_size_are_taken),
+    cmocka_unit_test(speeds_of_the_largest_size_are_those_in_memory),
+    cmocka_unit_test(speeds_of_the_smallest_size_are_those_in_a_cache),
     cmocka_unit_test(bad_speeds_are_refused_and_change_nothing),
     cmocka_unit_test(a_formula_spreads_parameters_and_time),
     cmocka_unit_test(a_workload_is_read_in_its_order),

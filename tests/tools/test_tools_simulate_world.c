@@ -89,7 +89,7 @@ static found simulate(const given *it) {
   simulate_world world;
   simulate_speeds speeds = {.copy_gb_s = 0};
   if (!it->free_codecs) {
-    speeds = simulate_speeds_built_in();
+    speeds = simulate_speeds_built_in(SIMULATE_IN_MEMORY);
   }
   assert_int_equal(lcomm_policy_parse(it->policy, &policy, &error), LCOMM_OK);
   assert_int_equal(simulate_world_pose(it->nodes, it->ranks, &topo, why), LCOMM_OK);
@@ -291,7 +291,7 @@ static void what_cannot_be_simulated_is_refused_with_a_sentence(void **state) {
   lcomm_policy policy;
   simulate_workload workload;
   simulate_world world;
-  simulate_speeds speeds = simulate_speeds_built_in();
+  simulate_speeds speeds = simulate_speeds_built_in(SIMULATE_IN_MEMORY);
   assert_int_equal(
       lcomm_topo_load("node 0 host a ranks 0 1\nnode 1 host b ranks 2\n", &topo, &error), LCOMM_OK);
   assert_int_equal(lcomm_policy_parse("", &policy, &error), LCOMM_OK);

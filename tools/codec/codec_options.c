@@ -22,6 +22,7 @@ static const tool_option known[] = {
     TOOL_TEXT(0, "export", MEMBER(export_path)),
     TOOL_READ(0, "isa", lcomm_bench_set_tables),
     TOOL_READ(0, "size", lcomm_bench_set_sizes),
+    TOOL_READ(0, "pages", lcomm_bench_set_pages),
     TOOL_WHOLE(0, "threads", MEMBER(threads), 1, LCOMM_BENCH_THREADS_MAX),
     TOOL_WHOLE('n', "repetitions", MEMBER(repetitions), 1, LCOMM_BENCH_REPETITIONS_MAX),
     TOOL_TEXT(0, "json", MEMBER(files.json_path)),

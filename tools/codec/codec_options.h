@@ -11,6 +11,7 @@
 #include "tools/codec/codec_predict.h"
 #include "tools/codec/codec_synthetic.h"
 #include "tools/common/tool_options.h"
+#include "tools/common/tool_pages.h"
 
 enum {
   LCOMM_BENCH_CODECS_MAX = 64,
@@ -54,6 +55,7 @@ typedef struct lcomm_bench_options {
   uint64_t sizes[LCOMM_BENCH_SIZES_MAX]; /* float32 bytes of a buffer, ascending */
   size_t size_count;
   uint64_t threads, repetitions, peers; /* peers 0: no sums */
+  tool_pages_kind pages;
 
   lcomm_baseline baseline;
   double bandwidth; /* of a node in bytes/s, 0: no prediction */

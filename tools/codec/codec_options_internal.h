@@ -19,6 +19,7 @@ void lcomm_bench_add_fastest_table(lcomm_bench_options *options);
 bool lcomm_bench_set_tables(tool_command_line *line, const char *list);
 
 bool lcomm_bench_set_sizes(tool_command_line *line, const char *list);
+bool lcomm_bench_set_pages(tool_command_line *line, const char *name);
 bool lcomm_bench_set_synthetic(tool_command_line *line, const char *text);
 bool lcomm_bench_set_seed(tool_command_line *line, const char *text);
 

@@ -158,6 +158,15 @@ bool lcomm_bench_set_sizes(tool_command_line *line, const char *list) {
   return true;
 }
 
+bool lcomm_bench_set_pages(tool_command_line *line, const char *name) {
+  bool usual = strcmp(name, "usual") == 0;
+  if (!usual && strcmp(name, "huge") != 0) {
+    return tool_refuse(line, "--pages is huge or usual, not '%s'", name);
+  }
+  options_of(line)->pages = usual ? TOOL_PAGES_USUAL : TOOL_PAGES_HUGE;
+  return true;
+}
+
 /* ---------------------------------------------------------------- others */
 
 bool lcomm_bench_set_synthetic(tool_command_line *line, const char *text) {

@@ -6,6 +6,11 @@
 #include <sys/mman.h>
 
 static const size_t huge_page = (size_t)2 << 20;
+static tool_pages_kind chosen = TOOL_PAGES_HUGE;
+
+void tool_pages_choose(tool_pages_kind kind) {
+  chosen = kind;
+}
 
 /* Never 0. */
 static size_t whole_pages(size_t size) {
@@ -29,7 +34,9 @@ void *tool_pages_alloc(size_t size) {
   if (before < huge_page) {
     munmap(mapped + before + wanted, huge_page - before);
   }
-  madvise(mapped + before, wanted, MADV_HUGEPAGE); /* a hint; small pages work, too */
+  if (chosen == TOOL_PAGES_HUGE) {
+    madvise(mapped + before, wanted, MADV_HUGEPAGE); /* a hint; small pages work, too */
+  }
   return mapped + before;
 }
 

@@ -78,6 +78,7 @@ static void add_run(experiment_group *to, const experiment_result *run, double a
                  ? to->to_s + (to_s - to->to_s) / (double)(to->runs + 1)
                  : 0.0;
   add(&to->interface_bytes, run->interface_bytes, to->runs);
+  add(&to->steps, run->steps, to->runs);
   add(&to->step_s, run->step_s, to->runs);
   add(&to->compute_s, run->compute_s, to->runs);
   add(&to->encode_s, run->encode_s, to->runs);

@@ -103,6 +103,13 @@ static void add_world(experiment_command *command, const experiment_group *it, i
   experiment_command_add_printed(command, "--policy=%s", it->policy);
 }
 
+/* As many as were measured: what a link lets pass at once at their beginning counts likewise. The
+ * first one does not count. */
+static void add_steps(experiment_command *command, double steps) {
+  experiment_command_add_printed(command, "--steps=%.0f",
+                                 fmax(2.0, fmin(steps, SIMULATE_STEPS_MAX)));
+}
+
 _Static_assert((int)TOOL_ERROR_MAX >= (int)SIMULATE_WHY_MAX, "a sentence of either must fit");
 
 /* Seconds of a step, 0 with a sentence in `why`. */
@@ -183,7 +190,7 @@ static void simulate_training(experiment_groups *of, size_t i, int processors, c
     return;
   }
   add_world(&command, it, processors);
-  experiment_command_add_printed(&command, "--steps=7");
+  add_steps(&command, it->steps);
   experiment_command_add_printed(&command, "--workload=%s", path);
   it->simulated.step_s = run(&command, &it->simulated);
 }
@@ -234,8 +241,7 @@ static void simulate_rows(experiment_group *it, int processors) {
     if (!has_tensors(it->policy)) {
       experiment_command_add(&command, "--calls");
     }
-    experiment_command_add_printed(&command, "--steps=%.0f",
-                                   fmax(2.0, fmin(steps, SIMULATE_STEPS_MAX)));
+    add_steps(&command, steps);
     experiment_command_add_printed(&command, "--parameters=%.0f",
                                    fmax(1.0, it->rows[r].size / sizeof(float)));
     experiment_command_add_printed(&command, "--tensor=%.0f", fmax(64.0, it->rows[r].size));

@@ -57,7 +57,7 @@ static bool begin(simulate_agent *agent, simulate_task_kind task, uint32_t run, 
   agent->task = task;
   agent->run = run;
   agent->step = step;
-  agent->work = work;
+  agent->left = work;
   return true;
 }
 
@@ -69,8 +69,9 @@ static bool choose_of_run(simulate_engine *engine, uint32_t rank, uint32_t id,
   engine->ranks[rank].current = SIMULATE_NONE;
   if (run->phase == SIMULATE_LOADS || run->phase == SIMULATE_STORES) {
     bool loads = run->phase == SIMULATE_LOADS;
+    const simulate_pass *pass = loads ? &run->program->stage_in : &run->program->stage_out;
     return begin(agent, SIMULATE_COPY, id, SIMULATE_NONE,
-                 loads ? run->program->stage_in : run->program->stage_out);
+                 simulate_touch_copy(engine, rank, id, pass));
   }
   if (!simulate_run_take(engine, rank, id, &step, &work)) {
     return false;
@@ -109,8 +110,19 @@ static bool choose_communication(simulate_engine *engine, uint32_t rank, simulat
   return false;
 }
 
+/* Copies into the tensors of the next bucket; the first part of a step is none. */
+static simulate_time fill_work(simulate_engine *engine, uint32_t rank) {
+  const simulate_rank *it = &engine->ranks[rank];
+  bool fills = it->forward_over && it->buckets_begun < engine->world->bucket_count;
+  return fills ? simulate_touch_fill(engine, rank, it->buckets_begun) : 0;
+}
+
 /* Until the next bucket may begin. */
-static simulate_time backward_work(const simulate_engine *engine, const simulate_rank *it) {
+static simulate_time backward_work(simulate_engine *engine, uint32_t rank) {
+  const simulate_rank *it = &engine->ranks[rank];
+  if (engine->settings->fills) {
+    return fill_work(engine, rank);
+  }
   if (!it->forward_over) {
     return engine->workload->forward;
   }
@@ -126,16 +138,10 @@ static simulate_time backward_work(const simulate_engine *engine, const simulate
 }
 
 static bool choose_backward(simulate_engine *engine, uint32_t rank, simulate_agent *agent) {
-  simulate_rank *it = &engine->ranks[rank];
-  if (!simulate_computes(engine, it)) {
+  if (!simulate_computes(engine, &engine->ranks[rank])) {
     return false;
   }
-  if (it->slice_left == 0) {
-    it->slice_left = backward_work(engine, it);
-  }
-  bool slices = engine->pool_count > 0 && it->slice_left > SLICE;
-  return begin(agent, SIMULATE_BACKWARD, SIMULATE_NONE, SIMULATE_NONE,
-               slices ? SLICE : it->slice_left);
+  return begin(agent, SIMULATE_BACKWARD, SIMULATE_NONE, SIMULATE_NONE, backward_work(engine, rank));
 }
 
 /* ------------------------------------------------------------- processors */
@@ -152,18 +158,25 @@ static bool has_work(const simulate_engine *engine, uint32_t agent) {
   return agent % 2 == 1 ? simulate_computes(engine, it) : it->inbox.count + it->queue.count > 0;
 }
 
+static bool choose(simulate_engine *engine, uint32_t index) {
+  simulate_agent *agent = &engine->agents[index];
+  return index % 2 == 1 ? choose_backward(engine, index / 2, agent)
+                        : choose_communication(engine, index / 2, agent);
+}
+
+/* The next task, or a slice of the one that was interrupted. */
 static void start(simulate_engine *engine, uint32_t index) {
   simulate_agent *agent = &engine->agents[index];
   simulate_pool *pool = pool_of(engine, index);
-  bool chosen = index % 2 == 1 ? choose_backward(engine, index / 2, agent)
-                               : choose_communication(engine, index / 2, agent);
-  if (!chosen) {
+  if (agent->task == SIMULATE_IDLE && !choose(engine, index)) {
     return;
   }
   if (pool) {
     pool->free--;
   }
   agent->begun = engine->now;
+  agent->work = pool && agent->left > SLICE ? SLICE : agent->left;
+  agent->left -= agent->work;
   simulate_engine_push(engine, SIMULATE_WORKED, engine->now + agent->work, index, 0, 0, 0);
 }
 
@@ -210,14 +223,17 @@ static void give_up_processor(simulate_engine *engine, uint32_t index) {
   }
 }
 
+/* A slice is over: those who wait for the processor come first. */
+static void interrupt(simulate_engine *engine, uint32_t index) {
+  engine->agents[index].queues = true;
+  engine->broken |= !simulate_fifo_push(&pool_of(engine, index)->waiting, index);
+  give_up_processor(engine, index);
+}
+
 /* -------------------------------------------------------------- when over */
 
-static void end_backward(simulate_engine *engine, uint32_t rank, simulate_time work) {
+static void end_backward(simulate_engine *engine, uint32_t rank) {
   simulate_rank *it = &engine->ranks[rank];
-  it->slice_left -= work;
-  if (it->slice_left > 0) {
-    return;
-  }
   if (!it->forward_over) {
     it->forward_over = true;
     return;
@@ -260,9 +276,13 @@ void simulate_agent_worked(simulate_engine *engine, uint32_t index) {
   simulate_agent done = *agent;
   uint32_t rank = index / 2;
   note_work(engine, index, &done);
+  if (agent->left > 0) {
+    interrupt(engine, index);
+    return;
+  }
   agent->task = SIMULATE_IDLE;
   if (done.task == SIMULATE_BACKWARD) {
-    end_backward(engine, rank, done.work);
+    end_backward(engine, rank);
   } else if (done.task == SIMULATE_COPY) {
     simulate_run_copied(engine, rank, done.run);
   } else if (done.task == SIMULATE_STEP) {

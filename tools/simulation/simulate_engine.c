@@ -37,7 +37,6 @@ void simulate_engine_step(simulate_engine *engine, uint32_t rank) {
   it->buckets_begun = it->buckets_over = 0;
   it->tensor = 0;
   it->forward_over = false;
-  it->slice_left = 0;
   simulate_agent_wake(engine, simulate_agent_computes(rank));
 }
 
@@ -128,7 +127,8 @@ static bool make_ranks(simulate_engine *engine) {
   for (size_t i = 0; good && i < ranks; i++) {
     engine->ranks[i].current = SIMULATE_NONE;
     engine->ranks[i].runs = calloc(runs, sizeof *engine->ranks[i].runs);
-    good = engine->ranks[i].runs != NULL;
+    engine->ranks[i].arrays = calloc(world->bucket_count, sizeof *engine->ranks[i].arrays);
+    good = engine->ranks[i].runs && engine->ranks[i].arrays;
   }
   return good;
 }
@@ -142,6 +142,7 @@ static bool make_pools(simulate_engine *engine) {
   engine->pools = calloc((size_t)engine->pool_count, sizeof *engine->pools);
   for (int i = 0; engine->pools && i < engine->pool_count; i++) {
     engine->pools[i].free = settings->processors;
+    engine->pools[i].cache.size = settings->cache;
   }
   return engine->pools != NULL;
 }
@@ -152,6 +153,7 @@ static void drop_rank(simulate_engine *engine, simulate_rank *rank) {
     simulate_run_free(rank->runs[i]);
   }
   free(rank->runs);
+  free(rank->arrays);
   free(rank->inbox.items);
   simulate_fifo_free(&rank->queue);
 }

@@ -16,6 +16,8 @@ typedef struct simulate_settings {
   int processors;   /* of a node, for all its ranks and their backward passes; 0: each rank has one
                      * for communication, and computes elsewhere */
   bool one_machine; /* the nodes share these processors */
+  double cache;     /* bytes of the cache that these processors share; 0: none is modelled */
+  bool fills;       /* a copy into the tensors instead of a backward pass */
   int steps;
 } simulate_settings;
 

@@ -64,23 +64,31 @@ typedef struct simulate_agent {
   bool queues;   /* for a processor */
   bool is_woken; /* it will look for something to do */
   uint32_t run, step;
-  simulate_time begun, work;
+  simulate_time begun, work; /* of a slice of the task */
+  simulate_time left;        /* after it */
 } simulate_agent;
 
 typedef struct simulate_pool {
   int free;
   simulate_fifo waiting; /* agents */
+  simulate_cache cache;
 } simulate_pool;
 
+/* Of a bucket: its vector, which is its tensors where it is not copied; its residual; what tensors
+ * are filled from. */
+typedef struct simulate_arrays {
+  simulate_array vector, residual, source;
+} simulate_arrays;
+
 typedef struct simulate_rank {
-  simulate_run **runs; /* of all training steps: [step * buckets + bucket] */
-  simulate_fifo queue; /* runs that have something to do */
-  uint32_t current;    /* the run whose messages are being sent; NONE */
+  simulate_run **runs;     /* of all training steps: [step * buckets + bucket] */
+  simulate_arrays *arrays; /* of each bucket */
+  simulate_fifo queue;     /* runs that have something to do */
+  uint32_t current;        /* the run whose messages are being sent; NONE */
   simulate_inbox inbox;
   uint32_t training_step, buckets_begun, buckets_over, buckets_active;
   size_t tensor; /* computed next; tensors + 1: all are */
   bool forward_over;
-  simulate_time slice_left;                        /* of what is computed next */
   simulate_time noted, communicates, hidden, busy; /* times so far */
   simulate_time first_communicates, first_hidden;  /* of the first of several training steps */
   uint64_t messages;
@@ -141,6 +149,20 @@ void simulate_agent_worked(simulate_engine *engine, uint32_t agent);
 void simulate_agent_chore(simulate_engine *engine, uint32_t rank, simulate_chore chore);
 /* Runs with something to do are taken in turn. */
 void simulate_agent_queue(simulate_engine *engine, uint32_t rank, uint32_t id);
+
+/* ---- simulate_touch.c: how long computations take, by where their arrays are. NULL cache: all in
+ * memory */
+
+/* The cache of the processors of an agent's rank; NULL: none. */
+simulate_cache *simulate_cache_of(simulate_engine *engine, uint32_t rank);
+
+simulate_time simulate_touch_step(simulate_engine *engine, uint32_t rank, uint32_t id,
+                                  const simulate_step *step);
+simulate_time simulate_touch_copy(simulate_engine *engine, uint32_t rank, uint32_t id,
+                                  const simulate_pass *pass);
+/* Gradients of a bucket are filled from a copy, or made by a backward pass. */
+simulate_time simulate_touch_fill(simulate_engine *engine, uint32_t rank, uint32_t bucket);
+void simulate_touch_made(simulate_engine *engine, uint32_t rank, uint32_t bucket);
 
 static inline uint32_t simulate_agent_communicates(uint32_t rank) {
   return 2 * rank;

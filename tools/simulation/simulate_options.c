@@ -33,16 +33,20 @@ static const char usage[] =
     "                        (default 0: each rank has one for communication, and computes\n"
     "                        elsewhere)\n"
     "  --one-machine         all nodes share these processors, as emulated hosts do\n"
+    "  --cache SIZE          that these processors share; vectors in it have the speeds of the\n"
+    "                        smallest size (default 0: all are in memory)\n"
     "What is computed:\n"
     "  --parameters N        such as 350M or 1G (default 100M), in tensors of --tensor\n"
     "  --tensor SIZE         in bytes (default 25M)\n"
     "  --compute TIME        of forward and backward together (default 0)\n"
+    "  --fill                instead: a copy fills the tensors, as allreduce_perf --tensors does\n"
     "  --tokens N            of a rank in a step, which take 6 floating-point operations for each\n"
     "                        parameter, at ...\n"
     "  --tflops N            ... so many 10^12 a second\n"
     "  --workload FILE       tensors with their times instead, as JSON (README.md)\n"
     "  --computation TRACE   tensors with their times from the trace of a rank (LCOMM_TRACE)\n"
-    "  --speeds FILE         of codecs, as codec_bench --json prints them (default: built in)\n"
+    "  --speeds FILE         of codecs, as codec_bench --json prints them, of the largest size\n"
+    "                        (default: built in)\n"
     "  --launch TIME         of each computation besides, such as 4us on a GPU (default 0)\n"
     "How it is sent:\n"
     "  --policy POLICY       up to 8 times; the first is what others are compared with (default\n"
@@ -159,6 +163,10 @@ static bool read_tensor(tool_command_line *line, const char *value) {
 
 static bool read_burst(tool_command_line *line, const char *value) {
   return read_size(value, 0, &((simulate_options *)line->options)->burst_size);
+}
+
+static bool read_cache(tool_command_line *line, const char *value) {
+  return read_size(value, 0, &((simulate_options *)line->options)->cache_size);
 }
 
 /* ------------------------------------------------------------------ lists */
@@ -307,6 +315,12 @@ static bool check(tool_command_line *line, const simulate_options *o) {
   if (o->one_machine && o->processors == 0) {
     return tool_refuse(line, "--one-machine wants --processors, the number that nodes share");
   }
+  if (o->cache_size > 0 && o->processors == 0) {
+    return tool_refuse(line, "--cache wants --processors, the number that share it");
+  }
+  if (o->fills && (o->compute_s > 0 || o->tokens > 0 || o->workload || o->computation)) {
+    return tool_refuse(line, "--fill is instead of a computation; take one");
+  }
   if (o->one_machine && o->symmetry == SIMULATE_SYMMETRY_ON) {
     return tool_refuse(line,
                        "on --one-machine all nodes work on the same processors, so one cannot "
@@ -357,9 +371,11 @@ tool_parse simulate_options_parse(int argc, char **argv, simulate_options *made,
       TOOL_READ(0, "burst", read_burst),
       TOOL_INT(0, "processors", offsetof(simulate_options, processors), 0, 65536),
       TOOL_FLAG(0, "one-machine", offsetof(simulate_options, one_machine), true),
+      TOOL_READ(0, "cache", read_cache),
       TOOL_READ(0, "parameters", read_parameters),
       TOOL_READ(0, "tensor", read_tensor),
       TOOL_READ(0, "compute", read_compute),
+      TOOL_FLAG(0, "fill", offsetof(simulate_options, fills), true),
       TOOL_READ(0, "tokens", read_tokens),
       TOOL_READ(0, "tflops", read_tflops),
       TOOL_NAME(0, "workload", offsetof(simulate_options, workload)),
@@ -390,6 +406,8 @@ simulate_settings simulate_options_settings(const simulate_options *o, size_t li
   simulate_settings settings = {.cards = o->cards,
                                 .processors = o->processors,
                                 .one_machine = o->one_machine,
+                                .cache = (double)o->cache_size,
+                                .fills = o->fills,
                                 .steps = o->steps};
   for (int i = 0; i < LCOMM_LINK_COUNT; i++) {
     settings.links[i] =

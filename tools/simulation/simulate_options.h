@@ -27,9 +27,9 @@ typedef struct simulate_options {
   size_t link_count;
   simulate_named_link inside;           /* name empty: as the topology says */
   double latency_s, message_s, byte_ns; /* negative: as the link has it */
-  uint64_t burst_size;
+  uint64_t burst_size, cache_size;
   int cards, processors, steps;
-  bool one_machine, calls, json, list_links;
+  bool one_machine, fills, calls, json, list_links;
   uint64_t parameters, tensor_size;
   double compute_s;
   uint64_t tokens; /* with tflops: instead of compute_s */

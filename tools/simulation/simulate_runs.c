@@ -66,7 +66,7 @@ static void look_for_end(simulate_engine *engine, uint32_t rank, uint32_t id) {
   if (run->phase != SIMULATE_STEPS || run->left > 0) {
     return;
   }
-  if (run->program->stage_out == 0) {
+  if (run->program->stage_out.memory == 0) {
     end_run(engine, rank, id);
     return;
   }
@@ -188,7 +188,7 @@ void simulate_run_begin(simulate_engine *engine, uint32_t rank, uint32_t id) {
   engine->ranks[rank].buckets_active++;
   run->begun = engine->now;
   run->phase = SIMULATE_LOADS;
-  if (run->program->stage_in == 0) {
+  if (run->program->stage_in.memory == 0) {
     begin_steps(engine, rank, id);
   } else {
     simulate_agent_queue(engine, rank, id);
@@ -203,7 +203,8 @@ bool simulate_run_take(simulate_engine *engine, uint32_t rank, uint32_t id, uint
     const simulate_step *it = &run->program->steps[index];
     if (it->kind != LCOMM_STEP_SEND || may_go(run, index)) {
       *step = index;
-      *work = it->kind == LCOMM_STEP_SEND ? posting(engine, it) : it->work;
+      *work = it->kind == LCOMM_STEP_SEND ? posting(engine, it)
+                                          : simulate_touch_step(engine, rank, id, it);
       return true;
     }
   }

@@ -4,9 +4,10 @@
 #define LCOMM_TOOLS_SIMULATION_SIMULATE_SPEEDS_H
 
 /* How fast one processor computes: float32 bytes a second of each codec, from the JSON of
- * codec_bench or built in. */
+ * codec_bench or built in, of vectors in memory and of vectors in a cache. */
 
 #include "libcomm/plan/policy.h"
+#include "tools/simulation/simulate_cache.h"
 #include "tools/simulation/simulate_events.h"
 
 enum {
@@ -30,13 +31,16 @@ typedef struct simulate_speeds {
 } simulate_speeds;
 
 /* Measured on one core of a server, as tools/bench/RESULTS.md has them. */
-simulate_speeds simulate_speeds_built_in(void);
+simulate_speeds simulate_speeds_built_in(simulate_place place);
 
-/* Add what codec_bench --json says: of each codec the speed of the largest size, by the fastest
- * kernels, divided by its threads. Its memcpy is that of copies, half of it that of sums. false
- * with a sentence in `why` (SIMULATE_WHY_MAX bytes); then the speeds are as before. */
-bool simulate_speeds_read(const char *path, simulate_speeds *speeds, char *why);
-bool simulate_speeds_parse(const char *text, size_t length, simulate_speeds *speeds, char *why);
+/* Add what codec_bench --json says: of each codec the speed of the largest size, in memory, or of
+ * the smallest one, in a cache, by the fastest kernels, divided by its threads. Its memcpy is that
+ * of copies, half of it that of sums. false with a sentence in `why` (SIMULATE_WHY_MAX bytes); then
+ * the speeds are as before. */
+bool simulate_speeds_read(const char *path, simulate_place place, simulate_speeds *speeds,
+                          char *why);
+bool simulate_speeds_parse(const char *text, size_t length, simulate_place place,
+                           simulate_speeds *speeds, char *why);
 
 /* The speed of a codec: its own; without one, that of the same codec with other options, slowed
  * down by the lossless stage where that is all that differs. Never NULL. */

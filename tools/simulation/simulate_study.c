@@ -80,6 +80,7 @@ static bool simulate_one(const simulate_study *study, lcomm_topo *topo, simulate
                                     .policy = &policy,
                                     .workload = &study->workload,
                                     .speeds = &study->speeds,
+                                    .cached = &study->cached,
                                     .dtype = o->dtype,
                                     .calls = o->calls,
                                     .symmetry =
@@ -180,12 +181,19 @@ static bool read_workload(const simulate_options *o, simulate_workload *workload
   return true;
 }
 
+static bool find_speeds(const simulate_options *o, simulate_place place, simulate_speeds *speeds,
+                        char *why) {
+  *speeds = simulate_speeds_built_in(place);
+  speeds->launch_us = o->launch_us;
+  return !o->speeds || simulate_speeds_read(o->speeds, place, speeds, why);
+}
+
 bool simulate_study_run(const simulate_options *options, simulate_study *study, char *why) {
-  *study = (simulate_study){.options = options, .speeds = simulate_speeds_built_in()};
-  if (options->speeds && !simulate_speeds_read(options->speeds, &study->speeds, why)) {
+  *study = (simulate_study){.options = options};
+  if (!find_speeds(options, SIMULATE_IN_MEMORY, &study->speeds, why) ||
+      !find_speeds(options, SIMULATE_IN_CACHE, &study->cached, why)) {
     return false;
   }
-  study->speeds.launch_us = options->launch_us;
   if (!read_workload(options, &study->workload, why)) {
     return false;
   }

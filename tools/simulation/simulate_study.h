@@ -21,8 +21,8 @@ typedef struct simulate_case {
 typedef struct simulate_study {
   const simulate_options *options;
   simulate_workload workload;
-  simulate_speeds speeds;
-  simulate_case *cases; /* in the order links, nodes, policies */
+  simulate_speeds speeds, cached; /* of vectors in memory, and in a cache */
+  simulate_case *cases;           /* in the order links, nodes, policies */
   size_t count;
 } simulate_study;
 

@@ -62,7 +62,8 @@ static bool make_program(const simulate_world_request *request, const simulate_b
     snprintf(why, SIMULATE_WHY_MAX, "no plan: %.480s", reason.text);
     return false;
   }
-  bool made = simulate_program_make(plan, request->topo, request->speeds, program, why);
+  bool made =
+      simulate_program_make(plan, request->topo, request->speeds, request->cached, program, why);
   lcomm_plan_destroy(plan);
   return made;
 }

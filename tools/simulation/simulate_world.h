@@ -48,6 +48,7 @@ typedef struct simulate_world_request {
   const lcomm_policy *policy;
   const simulate_workload *workload;
   const simulate_speeds *speeds;
+  const simulate_speeds *cached; /* of vectors in a cache; NULL: as `speeds` */
   lcomm_dtype dtype;
   bool calls; /* plain all-reduces, not tensors */
   simulate_symmetry symmetry;
