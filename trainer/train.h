@@ -25,6 +25,7 @@ typedef struct training {
   model net;
   optimizer optimizer;
   schedule rates;
+  float *host;         /* [net.weight_count] for training_look(); NULL: the host sees all */
   float *master;       /* [optimizer.count] float32 weights that are stepped: those of a precision
                         * of 16 bits, or of this rank's shard; NULL: net.weights are */
   gradients gradients; /* unless they are sharded: */
@@ -37,7 +38,8 @@ typedef struct training {
   uint32_t *order;     /* [task.train_count] of the training samples, in this epoch */
   uint8_t *labels;     /* [batch][task.labels] of the mini-batch */
   float *statistics;   /* [ranks][net.statistics_count] */
-  float *sum;          /* [weight_count] of gradients that are accumulated; NULL: none are */
+  float *sum;          /* of gradients that are accumulated: [weight_count], of sharded ones
+                        * [shard.plan.count]; NULL: none are */
   int batch;           /* samples of a rank at once */
   int accumulate;      /* times in a step */
   uint64_t steps_per_epoch;
@@ -86,8 +88,11 @@ void master_begin(training *self);
 /* self->statistics becomes what the layers of all ranks remember. Collective. */
 int statistics_gather(training *self, failure *why);
 
-/* The mean of all[ranks][count]. */
-void statistics_mean(const float *all, int ranks, size_t count, float *mean);
+/* The model's statistics become the mean of all[ranks][net.statistics_count], which is spoilt. */
+void statistics_take_mean(training *self, float *all, int ranks);
+
+/* `count` values of the back end for the host to read, until the next call. */
+const float *training_look(training *self, const float *values, size_t count);
 
 /* Accuracy and loss on the test samples, of all ranks together. Collective. */
 struct results;

@@ -12,19 +12,18 @@ static lcomm_status add_tensor(gradients *self, int number, const char *name) {
 }
 
 static lcomm_status make_wire(gradients *self) {
-  void *made = NULL;
   if (self->precision == PRECISION_FP32) {
     return LCOMM_OK;
   }
-  lcomm_status status = lcomm_memory_alloc(self->offsets[self->count] * sizeof(uint16_t), &made);
-  self->wire = made;
-  return status;
+  self->wire = self->on->get_sent(self->offsets[self->count] * sizeof(uint16_t));
+  return self->wire ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
 /* A tensor has a name, a place and a size. The name is what a policy can
  * exempt (exempt=*.bias), the place must stay until lcomm_destroy(). */
 int gradients_register(gradients *made, lcomm_comm *comm, const model *net, failure *why) {
   made->comm = comm;
+  made->on = net->on;
   made->precision = net->precision;
   made->values = net->gradients;
   made->count = net->parameter_count;
@@ -46,7 +45,9 @@ int gradients_register(gradients *made, lcomm_comm *comm, const model *net, fail
 }
 
 void gradients_free(gradients *self) {
-  lcomm_memory_free(self->wire);
+  if (self->on) {
+    self->on->free_sent(self->wire);
+  }
   self->wire = NULL;
 }
 
@@ -86,6 +87,12 @@ void gradients_begin(gradients *self) {
   self->status = LCOMM_OK;
 }
 
+/* On a device the gradient is there when the stream has come to this. */
+static lcomm_status ready(const gradients *self, lcomm_tensor *tensor) {
+  return self->on->is_host ? lcomm_tensor_ready(self->comm, tensor)
+                           : lcomm_tensor_ready_on_stream(self->comm, tensor, self->on->stream());
+}
+
 /* libcomm gathers tensors in buckets and starts a bucket when its last tensor
  * is ready; lcomm_progress() moves those that are in flight, so that they
  * travel while backward goes on with the next layer. */
@@ -94,10 +101,10 @@ void gradients_ready(void *context, int first, int count) {
   for (int i = first; i < first + count; i++) {
     size_t offset = self->offsets[i];
     if (self->wire) {
-      precision_encode(self->precision, self->values + offset, 1.0f, self->wire + offset,
+      self->on->encode(self->precision, self->values + offset, 1.0f, self->wire + offset,
                        self->offsets[i + 1] - offset);
     }
-    self->status = first_error(self->status, lcomm_tensor_ready(self->comm, self->tensors[i]));
+    self->status = first_error(self->status, ready(self, self->tensors[i]));
   }
   self->status = first_error(self->status, lcomm_progress(self->comm));
 }
@@ -108,7 +115,7 @@ lcomm_status gradients_wait(gradients *self) {
 
 void gradients_take(const gradients *self, float scale) {
   if (self->wire) {
-    precision_decode(self->precision, self->wire, 1.0f / scale, self->values,
+    self->on->decode(self->precision, self->wire, 1.0f / scale, self->values,
                      self->offsets[self->count]);
   }
 }

@@ -21,6 +21,7 @@
  * With a precision of 16 bits tensors are of that type. */
 typedef struct gradients {
   lcomm_comm *comm;
+  const backend *on; /* whose memory the gradients are */
   precision_kind precision;
   float *values;                               /* the model's gradients */
   uint16_t *wire;                              /* them with 16 bits; NULL: they travel themselves */

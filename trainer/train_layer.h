@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainer/train_backend.h"
+
 /* A layer turns a mini-batch of activations into another one. B is the number of images, or of
  * windows of text, of a mini-batch.
  *
@@ -18,16 +20,6 @@
  * is one, too: B*T rows of a matrix. Its shape is {C, T, 1}.
  *
  * Parameters and their gradients belong to the model; a layer views them. */
-
-typedef struct layer_shape {
-  int channels;
-  int height;
-  int width;
-} layer_shape;
-
-static inline size_t layer_shape_count(layer_shape shape) {
-  return (size_t)shape.channels * (size_t)shape.height * (size_t)shape.width;
-}
 
 typedef struct layer layer;
 
@@ -45,6 +37,7 @@ enum { LAYER_NAME_SIZE = 32 };
 
 struct layer {
   const layer_kind *kind;
+  const backend *on;          /* whose memory all of this is, and that computes */
   char name[LAYER_NAME_SIZE]; /* of its parameters */
   layer_shape in;             /* of one image or window */
   layer_shape out;
@@ -123,5 +116,21 @@ layer tied_head_layer(layer_shape in, int classes);
 
 /* The input of layer `from`, which has the same shape, is added; any shape */
 layer add_layer(layer_shape in, int from);
+
+/* ----------------------------------------------------- for those who make layers */
+
+/* Without parameters, with an output of the shape of its input. */
+layer layer_begin(const layer_kind *kind, const char *name, layer_shape in);
+
+/* He et al., 2015: uniform, so that activations behind a relu keep their variance. */
+float layer_he_bound(int inputs);
+
+static inline matrix matrix_of(const float *values, int step) {
+  return (matrix){.values = values, .step = step};
+}
+
+static inline matrix matrix_transposed(const float *values, int step) {
+  return (matrix){.values = values, .step = step, .transposed = true};
+}
 
 #endif

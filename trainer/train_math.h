@@ -74,4 +74,19 @@ static inline float math_exp(float x) {
   return series * power;
 }
 
+/* x times the normal distribution up to x, approximated: x * share, with share = 1 / (1 +
+ * exp(-2u)), u = sqrt(2 / pi) * (x + 0.044715 * x^3); and its slope. */
+#define MATH_GELU_SLOPE 0.79788456f
+#define MATH_GELU_CUBE 0.044715f
+
+static inline float math_gelu_share(float x) {
+  float u = MATH_GELU_SLOPE * (x + MATH_GELU_CUBE * x * x * x);
+  return 1.0f / (1.0f + math_exp(-2.0f * u));
+}
+
+static inline float math_gelu_slope(float x, float share) {
+  float slope = 2.0f * MATH_GELU_SLOPE * (1.0f + 3.0f * MATH_GELU_CUBE * x * x);
+  return share + x * share * (1.0f - share) * slope;
+}
+
 #endif

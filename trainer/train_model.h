@@ -40,6 +40,7 @@ typedef struct model_parameter {
 /* All weights lie in one vector and all gradients in another of the same
  * layout, in the order in which backward makes them. */
 typedef struct model {
+  const backend *on;        /* whose memory all vectors but `input` are */
   precision_kind precision; /* that activations and their gradients are rounded to */
   layer layers[MODEL_LAYERS_MAX];
   int layer_count;
@@ -54,9 +55,11 @@ typedef struct model {
   float *gradients;                         /* [weight_count], of lcomm_memory_alloc():
                                              * ranks of a host read them where they are; NULL: see
                                              * model_gradients_elsewhere() */
+  float *input;                             /* of the host, see model_input() */
   float *activations[MODEL_LAYERS_MAX + 1]; /* [i] is the input of layer i, [0] of the model */
   float *deltas[2];                         /* gradients of activations, in turn */
   float *skip_delta;                        /* of the path that skips layers */
+  void *scratch;                            /* of all layers */
 } model;
 
 /* Called by model_backward() when parameters[first .. first+count-1] are done. */
@@ -76,6 +79,10 @@ bool model_chain(const char *name, layer_shape input, int classes, model *made);
 /* The input of a text model is {1, context, 1}. Returns 0, or -1 without memory, for an unknown
  * name or an input that is none of it; then nothing is kept. The weights are zero. */
 int model_create(const char *name, layer_shape input, int classes, int batch_max, model *made);
+
+/* The same elsewhere than on the processor. */
+int model_create_on(const backend *on, const char *name, layer_shape input, int classes,
+                    int batch_max, model *made);
 void model_destroy(model *self);
 
 /* Gradients are no longer kept in one vector: before backward comes to parameters[first ..
@@ -86,10 +93,10 @@ void model_gradients_at(model *self, int first, int count, float *place);
 /* Bytes of what a batch needs: activations and their gradients. */
 size_t model_activation_bytes(const model *self);
 
-/* Draw the weights from the seed, uniform; biases are zero. */
-void model_draw_weights(model *self, uint64_t seed);
+/* Draw the weights from the seed, uniform; biases are zero. Returns 0, or -1 without memory. */
+int model_draw_weights(model *self, uint64_t seed);
 
-/* Where the caller puts the images or windows: up to batch_max of them. */
+/* Where the caller puts the images or windows: up to batch_max of them, in memory of the host. */
 float *model_input(model *self);
 
 /* Logits [B][class], of text [B][T][class], of what is in model_input(). */

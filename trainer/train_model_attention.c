@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-#include <cblas.h>
 #include <math.h>
-#include <string.h>
 
 #include "trainer/train_layer.h"
-#include "trainer/train_math.h"
 
 /* Causal attention. A row of the input holds the queries, keys and values of a position, those of
  * H heads of D channels each; C = H*D.
@@ -23,18 +20,23 @@
  *              Q_delta = S_delta * K, K_delta = S_delta^T * Q
  *
  * Backward computes P again: it would be the largest of all activations. The scratch is two
- * matrices [T][T]. */
+ * matrices [T][T] of each head. */
 
-typedef struct head_view {
-  int positions, channels; /* T and D */
-  int in_step, out_step;   /* 3*C and C */
-  size_t in_at, out_at;    /* of the first query, of the first output */
-  size_t key, value;       /* of keys and values, behind the queries */
+/* Some heads of a window, side by side. */
+typedef struct heads_view {
+  const backend *on;
+  int positions, channels, count; /* T, D and how many */
+  int in_step, out_step;          /* 3*C and C */
+  size_t in_at, out_at;           /* of the first query, of the first output */
+  size_t key, value;              /* of keys and values, behind the queries */
   float scale;
-} head_view;
+} heads_view;
 
-static head_view view_of(const layer *self, int window, int head) {
-  head_view made = {.positions = self->in.height, .channels = self->out.channels / self->heads};
+static heads_view view_of(const layer *self, int window, int head) {
+  heads_view made = {.on = self->on, .positions = self->in.height};
+  made.channels = self->out.channels / self->heads;
+  int left = self->heads - head;
+  made.count = left < self->on->heads_at_once ? left : self->on->heads_at_once;
   made.in_step = self->in.channels;
   made.out_step = self->out.channels;
   size_t row = (size_t)window * (size_t)made.positions, within = (size_t)head * made.channels;
@@ -46,81 +48,99 @@ static head_view view_of(const layer *self, int window, int head) {
   return made;
 }
 
-/* The first `count` scores of a row become probabilities, the others 0. */
-static void softmax_row(float *row, int count, int all) {
-  float largest = row[0];
-  for (int i = 1; i < count; i++) {
-    largest = row[i] > largest ? row[i] : largest;
-  }
-  for (int i = 0; i < count; i++) {
-    row[i] = math_exp(row[i] - largest);
-  }
-  float share = 1.0f / math_sum(row, (size_t)count);
-  for (int i = 0; i < count; i++) {
-    row[i] *= share;
-  }
-  memset(row + count, 0, (size_t)(all - count) * sizeof *row);
+/* A part [T][D] of the input, or of the output, and scores [T][T]; of each head. */
+static matrix input_part(const heads_view *of, const float *values) {
+  return (matrix){.values = values, .step = of->in_step, .next = (size_t)of->channels};
 }
 
-/* P of a head. */
-static void probabilities(head_view of, const float *in, float *p) {
-  int n = of.positions;
-  const float *query = in + of.in_at;
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, n, of.channels, of.scale, query,
-              of.in_step, query + of.key, of.in_step, 0.0f, p, n);
-  for (int row = 0; row < n; row++) {
-    softmax_row(p + (size_t)row * n, row + 1, n);
-  }
+static matrix output_part(const heads_view *of, const float *values) {
+  return (matrix){.values = values, .step = of->out_step, .next = (size_t)of->channels};
+}
+
+static matrix scores_of(const heads_view *of, const float *values) {
+  size_t size = (size_t)of->positions * (size_t)of->positions;
+  return (matrix){.values = values, .step = of->positions, .next = size};
+}
+
+static matrix transposed(matrix of) {
+  of.transposed = true;
+  return of;
+}
+
+/* out[T][T] = scale * a * b of channels; out[T][D] = a * b of scores. */
+static void multiply_channels(const heads_view *of, matrix a, matrix b, float scale, float *out) {
+  matrix to = scores_of(of, out);
+  of->on->multiply(&(product){.rows = of->positions,
+                              .columns = of->positions,
+                              .depth = of->channels,
+                              .a = a,
+                              .b = transposed(b),
+                              .out = out,
+                              .step = to.step,
+                              .next = to.next,
+                              .scale = scale,
+                              .count = of->count});
+}
+
+static void multiply_scores(const heads_view *of, matrix scores, matrix b, matrix to, float *out) {
+  of->on->multiply(&(product){.rows = of->positions,
+                              .columns = of->channels,
+                              .depth = of->positions,
+                              .a = scores,
+                              .b = b,
+                              .out = out,
+                              .step = to.step,
+                              .next = to.next,
+                              .scale = 1.0f,
+                              .count = of->count});
+}
+
+/* P of the heads. */
+static void probabilities(const heads_view *of, const float *in, float *p) {
+  const float *query = in + of->in_at;
+  multiply_channels(of, input_part(of, query), input_part(of, query + of->key), of->scale, p);
+  of->on->softmax(p, of->positions, of->count);
+}
+
+static void heads_forward(const heads_view *of, const float *in, float *out, float *p) {
+  float *to = out + of->out_at;
+  probabilities(of, in, p);
+  multiply_scores(of, scores_of(of, p), input_part(of, in + of->in_at + of->value),
+                  output_part(of, to), to);
 }
 
 static void attention_forward(layer *self, const float *in, float *out, int batch) {
-  float *p = self->scratch;
   for (int window = 0; window < batch; window++) {
-    for (int head = 0; head < self->heads; head++) {
-      head_view of = view_of(self, window, head);
-      int n = of.positions;
-      probabilities(of, in, p);
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, of.channels, n, 1.0f, p, n,
-                  in + of.in_at + of.value, of.in_step, 0.0f, out + of.out_at, of.out_step);
+    for (int head = 0; head < self->heads; head += self->on->heads_at_once) {
+      heads_view of = view_of(self, window, head);
+      heads_forward(&of, in, out, self->scratch);
     }
   }
 }
 
-/* S_delta in the place of P_delta. */
-static void softmax_backward(head_view of, const float *p, float *delta) {
-  for (int row = 0; row < of.positions; row++, p += of.positions, delta += of.positions) {
-    float sum = (float)math_dot(p, delta, (size_t)row + 1);
-    for (int i = 0; i < of.positions; i++) { /* behind the position p is 0 */
-      delta[i] = p[i] * (delta[i] - sum) * of.scale;
-    }
-  }
-}
-
-static void head_backward(head_view of, const float *in, const float *out_delta, float *in_delta,
-                          float *p, float *p_delta) {
-  int n = of.positions, d = of.channels;
-  const float *query = in + of.in_at, *out = out_delta + of.out_at;
-  float *query_delta = in_delta + of.in_at;
+static void heads_backward(const heads_view *of, const float *in, const float *out_delta,
+                           float *in_delta, float *p, float *p_delta) {
+  const float *query = in + of->in_at, *delta = out_delta + of->out_at;
+  float *query_delta = in_delta + of->in_at;
+  float *key_delta = query_delta + of->key, *value_delta = query_delta + of->value;
+  matrix to = input_part(of, query_delta); /* those of keys and values lie alike */
   probabilities(of, in, p);
-  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, d, n, 1.0f, p, n, out, of.out_step, 0.0f,
-              query_delta + of.value, of.in_step);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, n, d, 1.0f, out, of.out_step,
-              query + of.value, of.in_step, 0.0f, p_delta, n);
-  softmax_backward(of, p, p_delta);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, d, n, 1.0f, p_delta, n, query + of.key,
-              of.in_step, 0.0f, query_delta, of.in_step);
-  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, d, n, 1.0f, p_delta, n, query, of.in_step,
-              0.0f, query_delta + of.key, of.in_step);
+  multiply_scores(of, transposed(scores_of(of, p)), output_part(of, delta), to, value_delta);
+  multiply_channels(of, output_part(of, delta), input_part(of, query + of->value), 1.0f, p_delta);
+  of->on->softmax_back(p, p_delta, of->scale, of->positions, of->count);
+  multiply_scores(of, scores_of(of, p_delta), input_part(of, query + of->key), to, query_delta);
+  multiply_scores(of, transposed(scores_of(of, p_delta)), input_part(of, query), to, key_delta);
 }
 
 static void attention_backward(layer *self, const float *in, const float *out,
                                const float *out_delta, float *in_delta, int batch) {
   (void)out;
   float *p = self->scratch;
-  float *p_delta = p + (size_t)self->in.height * (size_t)self->in.height;
+  float *p_delta = p + (size_t)self->heads * (size_t)self->in.height * (size_t)self->in.height;
   for (int window = 0; window < batch; window++) {
-    for (int head = 0; head < self->heads; head++) {
-      head_backward(view_of(self, window, head), in, out_delta, in_delta, p, p_delta);
+    for (int head = 0; head < self->heads; head += self->on->heads_at_once) {
+      heads_view of = view_of(self, window, head);
+      heads_backward(&of, in, out_delta, in_delta, p, p_delta);
     }
   }
 }
@@ -128,8 +148,9 @@ static void attention_backward(layer *self, const float *in, const float *out,
 static const layer_kind attention_kind = {attention_forward, attention_backward, NULL};
 
 layer attention_layer(layer_shape in, int heads) {
-  layer made = {.kind = &attention_kind, .in = in, .out = in, .heads = heads};
+  layer made = layer_begin(&attention_kind, "", in);
+  made.heads = heads;
   made.out.channels = in.channels / 3;
-  made.scratch_size = 2 * (size_t)in.height * (size_t)in.height * sizeof(float);
+  made.scratch_size = 2 * (size_t)heads * (size_t)in.height * (size_t)in.height * sizeof(float);
   return made;
 }

@@ -37,15 +37,21 @@ size_t optimizer_bytes(const optimizer *self) {
 /* -------------------------------------------------------------------- memory */
 
 int optimizer_create(optimizer_kind kind, size_t count, float momentum, optimizer *made) {
+  return optimizer_create_on(backend_cpu(), kind, count, momentum, made);
+}
+
+int optimizer_create_on(const backend *on, optimizer_kind kind, size_t count, float momentum,
+                        optimizer *made) {
   memset(made, 0, sizeof *made);
+  made->on = on;
   made->kind = kind;
   made->count = count;
   made->momentum = momentum;
   made->first_remains = 1.0;
   made->second_remains = 1.0;
-  made->first = calloc(count + 1, sizeof(float));
+  made->first = on->get(count * sizeof(float) + 1);
   if (optimizer_has_second(kind)) {
-    made->second = calloc(count + 1, sizeof(float));
+    made->second = on->get(count * sizeof(float) + 1);
   }
   const optimizer_part whole = {0, count, true};
   if (made->first && (made->second || !optimizer_has_second(kind)) &&
@@ -56,13 +62,22 @@ int optimizer_create(optimizer_kind kind, size_t count, float momentum, optimize
   return -1;
 }
 
+static void free_sums(optimizer *self) {
+  if (self->sums_there && self->sums_there != self->sums) {
+    self->on->free(self->sums_there);
+  }
+  free(self->sums);
+}
+
 void optimizer_destroy(optimizer *self) {
-  free(self->first);
-  free(self->second);
+  if (self->on) {
+    self->on->free(self->first);
+    self->on->free(self->second);
+    free_sums(self);
+  }
   free(self->parts);
   free(self->trusts);
   free(self->pieces);
-  free(self->sums);
   memset(self, 0, sizeof *self);
 }
 
@@ -116,17 +131,22 @@ int optimizer_divide(optimizer *self, const optimizer_part *parts, int part_coun
   void *kept = self->parts;
   float *trusts = calloc((size_t)part_count + 1, sizeof *trusts);
   double *sums = calloc(2 * blocks + 1, sizeof *sums);
-  if (!trusts || !sums || replace(&kept, parts, (size_t)part_count * sizeof *parts)) {
+  double *there = self->on->is_host ? sums : self->on->get((2 * blocks + 1) * sizeof *there);
+  if (!trusts || !sums || !there || replace(&kept, parts, (size_t)part_count * sizeof *parts)) {
     free(trusts);
     free(sums);
+    if (there != sums) {
+      self->on->free(there);
+    }
     return -1;
   }
   free(self->trusts);
-  free(self->sums);
+  free_sums(self);
   self->parts = kept;
   self->part_count = part_count;
   self->trusts = trusts;
   self->sums = sums;
+  self->sums_there = there;
   self->block_count = blocks;
   self->decay = decay;
   return take_all(self);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainer/train_backend.h"
 #include "trainer/train_schedule.h"
 
 /* What a step does to the weights. Only + - * / and sqrt in an order that is fixed, which every
@@ -25,6 +26,10 @@
  * 2020. Matrices alone decay and have norms. Gains and biases step without; those of lars take the
  * t of the matrix before them. */
 
+#define ADAM_BETA1 0.9f
+#define ADAM_BETA2 0.999f
+#define ADAM_EPSILON 1e-8f
+
 typedef enum optimizer_kind {
   OPTIMIZER_SGD,
   OPTIMIZER_ADAM,
@@ -34,6 +39,8 @@ typedef enum optimizer_kind {
   OPTIMIZER_COUNT
 } optimizer_kind;
 
+_Static_assert((int)OPTIMIZER_COUNT == (int)OPTIMIZER_KINDS, "a back end steps all of them");
+
 /* The weights of one layer. */
 typedef struct optimizer_part {
   size_t offset, count;
@@ -42,7 +49,6 @@ typedef struct optimizer_part {
 
 /* What a rank steps of a part: all of it, or some of its blocks. A norm is the sum over the blocks
  * of a part in their order, so it has the same bits whoever summed up a block. */
-enum { OPTIMIZER_BLOCK = 1024 };
 
 typedef struct optimizer_piece {
   int part;
@@ -58,6 +64,8 @@ size_t optimizer_blocks(size_t count);
 typedef void optimizer_share(void *context, double *sums, size_t count);
 
 typedef struct optimizer {
+  const backend
+      *on; /* whose memory first, second and sums_there are, as are weights and gradients */
   optimizer_kind kind;
   float momentum;
   float decay;
@@ -73,6 +81,7 @@ typedef struct optimizer {
   int piece_count;
   size_t block_count;
   double *sums;           /* [2][block_count] of squares */
+  double *sums_there;     /* the same where they are summed up; of a host these are `sums` */
   optimizer_share *share; /* NULL: there is but this rank */
   void *context;
 } optimizer;
@@ -80,6 +89,10 @@ typedef struct optimizer {
 /* All weights are one matrix, and nothing decays. Returns 0, or -1 without memory. `momentum` is
  * used by SGD and LARS. */
 int optimizer_create(optimizer_kind kind, size_t count, float momentum, optimizer *made);
+
+/* The same elsewhere than on the processor. */
+int optimizer_create_on(const backend *on, optimizer_kind kind, size_t count, float momentum,
+                        optimizer *made);
 void optimizer_destroy(optimizer *self);
 
 /* The weights consist of these parts, which decay so fast. Returns 0, or -1 without memory. */

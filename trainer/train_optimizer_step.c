@@ -1,42 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 #include <math.h>
-#include <string.h>
 
-#include "trainer/train_math.h"
 #include "trainer/train_optimizer.h"
 
-#define BETA1 0.9f
-#define BETA2 0.999f
-#define EPSILON 1e-8f
 #define LARS_TRUST 0.001
 
 /* --------------------------------------------------------------------- norms
  * Two vectors at once: sums[0][block] of the first, sums[1][block] of the second. */
 
-static void sum_block(optimizer *self, int vector, const optimizer_piece *piece, size_t at,
-                      const float *values) {
-  size_t left = piece->count - at, count = left < OPTIMIZER_BLOCK ? left : OPTIMIZER_BLOCK;
-  size_t block = piece->block + at / OPTIMIZER_BLOCK;
-  self->sums[(size_t)vector * self->block_count + block] = math_dot(values, values, count);
+static double *sums_of(const optimizer *self, int vector, const optimizer_piece *piece) {
+  return self->sums_there + (size_t)vector * self->block_count + piece->block;
 }
 
 static void sum_blocks(optimizer *self, int vector, const float *values) {
   for (int i = 0; i < self->piece_count; i++) {
     const optimizer_piece *piece = &self->pieces[i];
-    for (size_t at = 0; at < piece->count; at += OPTIMIZER_BLOCK) {
-      sum_block(self, vector, piece, at, values + piece->offset + at);
-    }
+    self->on->squares(values + piece->offset, piece->count, sums_of(self, vector, piece));
   }
 }
 
 static void begin_sums(optimizer *self) {
-  memset(self->sums, 0, 2 * self->block_count * sizeof *self->sums);
+  self->on->clear(self->sums_there, 2 * self->block_count * sizeof *self->sums);
 }
 
 static void share_sums(optimizer *self, int vectors) {
+  size_t count = (size_t)vectors * self->block_count;
+  self->on->read(self->sums, self->sums_there, count * sizeof *self->sums);
   if (self->share) {
-    self->share(self->context, self->sums, (size_t)vectors * self->block_count);
+    self->share(self->context, self->sums, count);
   }
 }
 
@@ -56,99 +48,31 @@ double optimizer_clip(optimizer *self, float *gradients, float most) {
   share_sums(self, 1);
   double norm = norm_of(self, 0, 0, self->block_count);
   if (norm > (double)most) {
-    float scale = (float)((double)most / norm);
-    for (size_t i = 0; i < self->count; i++) {
-      gradients[i] *= scale;
-    }
+    self->on->scale(gradients, (float)((double)most / norm), self->count);
   }
   return norm;
 }
 
-/* --------------------------------------------------------------------- steps
- * Each of one piece: the decay and factors are those of its part. */
-
-typedef struct span {
-  size_t count;
-  float *restrict weights;
-  const float *restrict gradients;
-  float *restrict first;
-  float *restrict second;
-  float decay; /* 0 of gains and biases */
-  float trust;
-} span;
-
-static span span_of(const optimizer *self, const optimizer_piece *piece, float *weights,
-                    const float *gradients) {
-  return (span){.count = piece->count,
-                .weights = weights + piece->offset,
-                .gradients = gradients + piece->offset,
-                .first = self->first + piece->offset,
-                .second = self->second ? self->second + piece->offset : NULL,
-                .decay = self->parts[piece->part].matrix ? self->decay : 0.0f,
-                .trust = self->trusts[piece->part]};
-}
-
-static void sgd_step(optimizer *self, span of, float rate) {
-  for (size_t i = 0; i < of.count; i++) {
-    of.first[i] = self->momentum * of.first[i] + of.gradients[i];
-    of.weights[i] -= rate * of.first[i];
-  }
-}
-
-static void adam_moments(span of) {
-  for (size_t i = 0; i < of.count; i++) {
-    float gradient = of.gradients[i];
-    of.first[i] = BETA1 * of.first[i] + (1.0f - BETA1) * gradient;
-    of.second[i] = BETA2 * of.second[i] + (1.0f - BETA2) * gradient * gradient;
-  }
-}
+/* --------------------------------------------------------------------- spans */
 
 /* What the young means lack: they begin at 0. */
-typedef struct correction {
-  float first, second;
-} correction;
-
-static correction correction_of(const optimizer *self) {
-  return (correction){(float)(1.0 / (1.0 - self->first_remains)),
-                      (float)(1.0 / (1.0 - self->second_remains))};
+static float factor_of(double remains) {
+  return (float)(1.0 / (1.0 - remains));
 }
 
-static void adam_step(optimizer *self, span of, float rate) {
-  correction by = correction_of(self);
-  adam_moments(of);
-  for (size_t i = 0; i < of.count; i++) {
-    of.weights[i] -= rate * by.first * of.first[i] / (sqrtf(by.second * of.second[i]) + EPSILON);
-  }
-}
-
-static void adamw_step(optimizer *self, span of, float rate) {
-  float keep = 1.0f - rate * of.decay;
-  for (size_t i = 0; i < of.count; i++) {
-    of.weights[i] *= keep;
-  }
-  adam_step(self, of, rate);
-}
-
-static void lars_step(optimizer *self, span of, float rate) {
-  for (size_t i = 0; i < of.count; i++) {
-    float step = of.trust * (of.gradients[i] + of.decay * of.weights[i]);
-    of.first[i] = self->momentum * of.first[i] + step;
-    of.weights[i] -= rate * of.first[i];
-  }
-}
-
-static inline float lamb_direction(span of, correction by, size_t i) {
-  return by.first * of.first[i] / (sqrtf(by.second * of.second[i]) + EPSILON) +
-         of.decay * of.weights[i];
-}
-
-/* The moments were made by lamb_trusts(). */
-static void lamb_step(optimizer *self, span of, float rate) {
-  correction by = correction_of(self);
-  float trust = rate * of.trust;
-  for (size_t i = 0; i < of.count; i++) {
-    of.weights[i] -= trust * lamb_direction(of, by, i);
-  }
+static weight_span span_of(const optimizer *self, const optimizer_piece *piece, float *weights,
+                           const float *gradients, float rate) {
+  return (weight_span){.count = piece->count,
+                       .weights = weights + piece->offset,
+                       .gradients = gradients + piece->offset,
+                       .first = self->first + piece->offset,
+                       .second = self->second ? self->second + piece->offset : NULL,
+                       .rate = rate,
+                       .momentum = self->momentum,
+                       .decay = self->parts[piece->part].matrix ? self->decay : 0.0f,
+                       .trust = self->trusts[piece->part],
+                       .first_factor = factor_of(self->first_remains),
+                       .second_factor = factor_of(self->second_remains)};
 }
 
 /* -------------------------------------------------------------------- trusts
@@ -187,38 +111,22 @@ static float lamb_trust(const optimizer *self, int part, double weight, double d
   return known ? (float)(weight / direction) : 1.0f;
 }
 
-static void lamb_directions(optimizer *self, const optimizer_piece *piece, span of) {
-  correction by = correction_of(self);
-  float directions[OPTIMIZER_BLOCK];
-  for (size_t at = 0; at < of.count; at += OPTIMIZER_BLOCK) {
-    for (size_t i = 0; i < OPTIMIZER_BLOCK && at + i < of.count; i++) {
-      directions[i] = lamb_direction(of, by, at + i);
-    }
-    sum_block(self, 1, piece, at, directions);
-  }
-}
-
 static void lamb_trusts(optimizer *self, float *weights, const float *gradients) {
   begin_sums(self);
   sum_blocks(self, 0, weights);
   for (int i = 0; i < self->piece_count; i++) {
-    span of = span_of(self, &self->pieces[i], weights, gradients);
-    adam_moments(of);
-    lamb_directions(self, &self->pieces[i], of);
+    weight_span of = span_of(self, &self->pieces[i], weights, gradients, 0.0f);
+    self->on->lamb_moments(&of);
+    self->on->lamb_squares(&of, sums_of(self, 1, &self->pieces[i]));
   }
   find_trusts(self, lamb_trust);
 }
 
 /* ------------------------------------------------------------------ one step */
 
-static void (*const steps[])(optimizer *self, span of, float rate) = {
-    [OPTIMIZER_SGD] = sgd_step,   [OPTIMIZER_ADAM] = adam_step, [OPTIMIZER_ADAMW] = adamw_step,
-    [OPTIMIZER_LARS] = lars_step, [OPTIMIZER_LAMB] = lamb_step,
-};
-
 static void count_step(optimizer *self) {
-  self->first_remains *= BETA1;
-  self->second_remains *= BETA2;
+  self->first_remains *= ADAM_BETA1;
+  self->second_remains *= ADAM_BETA2;
 }
 
 /* Both products end at 0 after some thousand steps, or some hundred thousand. */
@@ -238,6 +146,7 @@ void optimizer_step(optimizer *self, float *weights, const float *gradients, flo
     lamb_trusts(self, weights, gradients);
   }
   for (int i = 0; i < self->piece_count; i++) {
-    steps[self->kind](self, span_of(self, &self->pieces[i], weights, gradients), rate);
+    weight_span of = span_of(self, &self->pieces[i], weights, gradients, rate);
+    self->on->step[self->kind](&of);
   }
 }

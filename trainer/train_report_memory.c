@@ -10,7 +10,9 @@
 /* What a rank holds. */
 
 static uint64_t gradient_bytes(const training *of) {
-  uint64_t count = of->net.weight_count, sum = of->sum ? count * sizeof(float) : 0;
+  uint64_t count = of->net.weight_count;
+  uint64_t summed = of->chosen->shard == SHARD_GRADIENTS ? of->shard.plan.count : count;
+  uint64_t sum = of->sum ? summed * sizeof(float) : 0;
   if (is_sharded(of)) {
     return shard_gradient_bytes(&of->shard) + sum;
   }

@@ -95,19 +95,24 @@ static void take_up(training *self, const checkpoint *head) {
 }
 
 /* On as many ranks each goes on with its own statistics, else all with the mean. */
-static void take_up_statistics(training *self, const float *all, uint64_t ranks) {
+static void take_up_statistics(training *self, float *all, uint64_t ranks) {
   size_t count = self->net.statistics_count;
   if (ranks == (uint64_t)self->ranks.size) {
-    memcpy(self->net.statistics, all + (size_t)self->ranks.rank * count, count * sizeof(float));
+    self->net.on->write(self->net.statistics, all + (size_t)self->ranks.rank * count,
+                        count * sizeof(float));
   } else {
-    statistics_mean(all, (int)ranks, count, self->net.statistics);
+    statistics_take_mean(self, all, (int)ranks);
   }
 }
 
 /* This rank's part of each bucket of it, if it is sharded. */
 static int get_vector(training *self, checkpoint_file *file, float *values, failure *why) {
   if (!is_sharded(self)) {
-    return checkpoint_get(file, values, self->net.weight_count, why);
+    size_t count = self->net.weight_count;
+    float *read = self->host ? self->host : values;
+    int result = checkpoint_get(file, read, count, why);
+    self->net.on->write(values, read, count * sizeof *read);
+    return result;
   }
   for (int i = 0; i < self->shard.plan.bucket_count; i++) {
     if (checkpoint_get(file, self->shard.bucket, self->shard.plan.buckets[i].count, why)) {

@@ -49,8 +49,9 @@ size_t sample_text(model *net, int context, uint64_t seed, double limit_s, char 
   memset(window, 0, (size_t)context * sizeof *window);
   window[0] = '\n';
   for (double end_s = now_s() + limit_s; made < size && now_s() < end_s; made++) {
-    const float *logits = model_infer(net, 1);
-    int next = draw(logits + (long)(used - 1) * BYTES, &random);
+    float logits[BYTES];
+    net->on->read(logits, model_infer(net, 1) + (long)(used - 1) * BYTES, sizeof logits);
+    int next = draw(logits, &random);
     text[made] = (char)next;
     if (used == context) {
       memmove(window, window + 1, (size_t)(context - 1) * sizeof *window);

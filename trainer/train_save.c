@@ -112,7 +112,8 @@ static int find_all_ranks(const training *self, const char *states, failure *why
 /* Ranks whose vectors are sharded bring them together bucket by bucket; rank 0 alone has a file. */
 static int put_vector(training *self, checkpoint_file *file, const float *values, failure *why) {
   if (!is_sharded(self)) {
-    return file->file ? checkpoint_put(file, values, self->net.weight_count, why) : 0;
+    size_t count = self->net.weight_count;
+    return file->file ? checkpoint_put(file, training_look(self, values, count), count, why) : 0;
   }
   int result = 0;
   for (int i = 0; i < self->shard.plan.bucket_count; i++) {

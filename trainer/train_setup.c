@@ -47,11 +47,6 @@ static int plan_steps(training *self, failure *why) {
   if (plan_batch(self, why)) {
     return -1;
   }
-  if (self->accumulate > 1 && chosen->shard == SHARD_GRADIENTS) {
-    return failure_set(why, EXIT_SETUP,
-                       "--shard gradients keeps no gradients that batches could be added to; use "
-                       "--shard optimizer, or one batch for a step");
-  }
   self->steps_per_epoch = self->task.train_count / (uint64_t)samples_per_step(self);
   self->rates = (schedule){.kind = chosen->schedule,
                            .peak = chosen->rate,
@@ -90,8 +85,8 @@ static int make_optimizer(training *self, failure *why) {
   const options *chosen = self->chosen;
   bool kept = policy_keeps_momentum(lcomm_policy_string(self->comm));
   size_t count = is_sharded(self) ? self->shard.plan.count : self->net.weight_count;
-  if (optimizer_create(chosen->optimizer, count, kept ? 0.0f : chosen->momentum,
-                       &self->optimizer) ||
+  if (optimizer_create_on(self->net.on, chosen->optimizer, count, kept ? 0.0f : chosen->momentum,
+                          &self->optimizer) ||
       divide_optimizer(self) || master_create(self)) {
     return no_memory(why);
   }
@@ -132,7 +127,9 @@ static int prepare(training *self, failure *why) {
   self->labels = malloc((size_t)self->batch * (size_t)learnt->labels);
   self->statistics =
       malloc((size_t)self->ranks.size * self->net.statistics_count * sizeof(float) + 1);
-  self->sum = self->accumulate > 1 ? malloc(self->net.weight_count * sizeof(float)) : NULL;
+  size_t summed =
+      chosen->shard == SHARD_GRADIENTS ? self->shard.plan.count : self->net.weight_count;
+  self->sum = self->accumulate > 1 ? self->net.on->get(summed * sizeof(float) + 1) : NULL;
   return self->order && self->labels && self->statistics && (self->sum || self->accumulate == 1)
              ? 0
              : no_memory(why);
@@ -157,11 +154,22 @@ static int compare_data(training *self, failure *why) {
   return 0;
 }
 
+const float *training_look(training *self, const float *values, size_t count) {
+  if (!self->host) {
+    return values;
+  }
+  self->net.on->read(self->host, values, count * sizeof *values);
+  return self->host;
+}
+
 /* Rank 0 draws the weights, the others receive them. */
 static int share_weights(training *self, failure *why) {
-  if (self->ranks.rank == 0) {
-    model_draw_weights(&self->net, self->chosen->seed);
+  if (self->ranks.rank == 0 && model_draw_weights(&self->net, self->chosen->seed)) {
+    no_memory(why);
+    lcomm_abort(self->comm, why->text);
+    return -1;
   }
+  self->net.on->finish();
   lcomm_status status =
       lcomm_broadcast(self->comm, self->net.weights, self->net.weight_count, LCOMM_FLOAT32, 0);
   return peers_check(self->comm, status, "the broadcast of the first weights", why);
@@ -212,9 +220,12 @@ int training_set_up(training *self, failure *why) {
 void training_tear_down(training *self) {
   free(self->order);
   free(self->labels);
-  free(self->sum);
   free(self->statistics);
-  free(self->master);
+  free(self->host);
+  if (self->net.on) {
+    self->net.on->free(self->sum);
+    self->net.on->free(self->master);
+  }
   gradients_free(&self->gradients);
   shard_destroy(&self->shard);
   optimizer_destroy(&self->optimizer);

@@ -18,19 +18,11 @@ static const uint32_t *samples_of_batch(const training *self, uint64_t number) {
   return self->order + slice * (uint64_t)self->batch;
 }
 
-/* What is multiplied here goes through all of backward. */
-static void scale_delta(training *self, size_t count) {
-  float *delta = model_logits_delta(&self->net), scale = self->scale.factor;
-  for (size_t i = 0; scale != 1.0f && i < count; i++) {
-    delta[i] *= scale;
-  }
-}
-
 /* Of images, B = batch; of text T positions stand in the place of each image:
  *
  *   images [B][28][28]  -> forward  -> logits [B][10] -> loss, logits_delta [B][10]
  *
- * Returns the mean loss. */
+ * What the scale multiplies goes through all of backward. Returns the mean loss. */
 static double forward(training *self, uint64_t number) {
   model *net = &self->net;
   const task *learnt = &self->task;
@@ -38,9 +30,9 @@ static double forward(training *self, uint64_t number) {
   task_train_batch(learnt, samples_of_batch(self, number), self->batch, model_input(net),
                    self->labels);
   const float *logits = model_forward(net, self->batch);
-  double loss =
-      loss_cross_entropy(logits, self->labels, rows, learnt->classes, model_logits_delta(net));
-  scale_delta(self, (size_t)rows * (size_t)learnt->classes);
+  float *delta = model_logits_delta(net);
+  double loss = net->on->loss(logits, self->labels, rows, learnt->classes, delta);
+  net->on->scale(delta, self->scale.factor, (size_t)rows * (size_t)learnt->classes);
   return loss / rows;
 }
 
@@ -59,9 +51,7 @@ static void keep_gradients(void *context, int first, int count) {
   training *self = context;
   size_t begin, end;
   span_of_parameters(&self->net, first, count, &begin, &end);
-  for (size_t i = begin; i < end; i++) {
-    self->sum[i] += self->net.gradients[i];
-  }
+  self->net.on->accumulate(self->sum + begin, self->net.gradients + begin, end - begin);
 }
 
 /* Likewise, of the last batch, or the only one. */
@@ -70,8 +60,8 @@ static void send_gradients(void *context, int first, int count) {
   size_t begin, end;
   float share = 1.0f / (float)self->accumulate;
   span_of_parameters(&self->net, first, count, &begin, &end);
-  for (size_t i = begin; self->sum && i < end; i++) {
-    self->net.gradients[i] = share * (self->net.gradients[i] + self->sum[i]);
+  if (self->sum && self->net.gradients) {
+    self->net.on->mean(self->net.gradients + begin, self->sum + begin, share, end - begin);
   }
   overlap_sent(&self->overlap);
   if (is_sharded(self)) {
@@ -84,7 +74,7 @@ static void send_gradients(void *context, int first, int count) {
 /* Returns the sum of the losses of the batches before the last. */
 static double accumulate(training *self, uint64_t first) {
   double loss = 0.0;
-  memset(self->sum, 0, self->net.weight_count * sizeof(float));
+  self->net.on->clear(self->sum, self->net.weight_count * sizeof(float));
   for (int i = 0; i + 1 < self->accumulate; i++) {
     loss += forward(self, first + (uint64_t)i);
     model_backward(&self->net, self->batch, keep_gradients, self);
@@ -114,19 +104,52 @@ static lcomm_status average(training *self, bool *spoilt) {
   return status;
 }
 
+/* Batches are added up before they are averaged. */
+static lcomm_status average_sum(training *self, uint64_t first, double *loss, bool *spoilt) {
+  *loss = self->accumulate > 1 ? accumulate(self, first) : 0.0;
+  *loss += forward(self, first + (uint64_t)self->accumulate - 1);
+  return average(self, spoilt);
+}
+
+/* Where a rank keeps its part of the gradients only, each batch is averaged, and the parts are
+ * added up. After a batch that holds NaN or Inf the step will be skipped. */
+static lcomm_status average_each(training *self, uint64_t first, double *loss, bool *spoilt) {
+  lcomm_status status = LCOMM_OK;
+  size_t count = self->shard.plan.count;
+  float *part = self->shard.gradients, share = 1.0f / (float)self->accumulate;
+  *loss = 0.0;
+  memset(self->sum, 0, count * sizeof(float));
+  for (int batch = 0; batch < self->accumulate && status == LCOMM_OK; batch++) {
+    bool bad = false;
+    *loss += forward(self, first + (uint64_t)batch);
+    status = average(self, &bad);
+    *spoilt |= bad;
+    for (size_t i = 0; i < count; i++) {
+      self->sum[i] += part[i];
+    }
+  }
+  for (size_t i = 0; i < count; i++) {
+    part[i] = share * self->sum[i];
+  }
+  return status;
+}
+
+static lcomm_status average_batches(training *self, double *loss, bool *spoilt) {
+  uint64_t first = self->step_of_epoch * (uint64_t)self->accumulate;
+  bool each = self->accumulate > 1 && self->chosen->shard == SHARD_GRADIENTS;
+  lcomm_status status = (each ? average_each : average_sum)(self, first, loss, spoilt);
+  *loss /= self->accumulate;
+  return status;
+}
+
 /* Each tensor of gradients leaves as soon as backward has made it. After the
  * wait the gradients are averages of all ranks, so all ranks make the same step,
  * or skip the same one: libcomm has discarded it then, see complete_policy(). */
 int training_step(training *self, float rate, double *loss, failure *why) {
-  uint64_t first = self->step_of_epoch * (uint64_t)self->accumulate;
-  *loss = self->accumulate > 1 ? accumulate(self, first) : 0.0;
-  *loss += forward(self, first + (uint64_t)self->accumulate - 1);
-  *loss /= self->accumulate;
-
   stop_signal stop = {0};
   bool spoilt = false;
   lcomm_status status = stop_signal_ask(self->comm, &stop);
-  status = first_error(status, average(self, &spoilt));
+  status = first_error(status, average_batches(self, loss, &spoilt));
   status = first_error(status, stop_signal_wait(self->comm, &stop));
   if (peers_check(self->comm, status, "averaging the gradients", why) ||
       training_update(self, rate, spoilt, why)) {
@@ -151,8 +174,8 @@ static void test_batch(training *self, uint32_t first, int batch, verdict *sums)
   int rows = batch * learnt->labels;
   task_test_batch(learnt, first, batch, model_input(&self->net), self->labels);
   const float *logits = model_infer(&self->net, batch);
-  sums->correct += (uint64_t)loss_count_correct(logits, self->labels, rows, learnt->classes);
-  sums->loss += loss_cross_entropy(logits, self->labels, rows, learnt->classes, NULL);
+  sums->correct += (uint64_t)self->net.on->correct(logits, self->labels, rows, learnt->classes);
+  sums->loss += self->net.on->loss(logits, self->labels, rows, learnt->classes, NULL);
 }
 
 static uint32_t begin_of_part(const training *self, int rank) {
@@ -169,24 +192,28 @@ static int share_statistics(training *self, failure *why) {
   if (statistics_gather(self, why)) {
     return -1;
   }
-  statistics_mean(self->statistics, self->ranks.size, net->statistics_count, net->statistics);
+  statistics_take_mean(self, self->statistics, self->ranks.size);
   return 0;
 }
 
 int statistics_gather(training *self, failure *why) {
-  lcomm_status status = lcomm_allgather(self->comm, self->net.statistics, self->statistics,
-                                        self->net.statistics_count, LCOMM_FLOAT32);
+  size_t count = self->net.statistics_count;
+  float *own = self->statistics + (size_t)self->ranks.rank * count;
+  self->net.on->read(own, self->net.statistics, count * sizeof *own);
+  lcomm_status status = lcomm_allgather(self->comm, own, self->statistics, count, LCOMM_FLOAT32);
   return peers_check(self->comm, status, "an exchange of statistics", why);
 }
 
-void statistics_mean(const float *all, int ranks, size_t count, float *mean) {
+void statistics_take_mean(training *self, float *all, int ranks) {
+  size_t count = self->net.statistics_count;
   for (size_t i = 0; i < count; i++) {
     double sum = 0.0;
     for (int rank = 0; rank < ranks; rank++) {
       sum += (double)all[(size_t)rank * count + i];
     }
-    mean[i] = (float)(sum / ranks);
+    all[i] = (float)(sum / ranks);
   }
+  self->net.on->write(self->net.statistics, all, count * sizeof *all);
 }
 
 /* Accuracy and mean loss on the test samples. Every rank looks at its part of them, until it notes

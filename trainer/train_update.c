@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-#include <stdlib.h>
 #include <string.h>
 
 #include "trainer/train.h"
@@ -15,14 +14,14 @@ int master_create(training *self) {
   if (!is_sharded(self) && self->net.precision == PRECISION_FP32) {
     return 0;
   }
-  self->master = malloc(self->optimizer.count * sizeof(float) + 1);
+  self->master = self->net.on->get(self->optimizer.count * sizeof(float) + 1);
   return self->master ? 0 : -1;
 }
 
 void master_begin(training *self) {
   const shard_plan *plan = &self->shard.plan;
   if (self->master && !is_sharded(self)) {
-    memcpy(self->master, self->net.weights, self->net.weight_count * sizeof(float));
+    self->net.on->copy(self->master, self->net.weights, self->net.weight_count * sizeof(float));
   }
   for (int i = 0; i < plan->bucket_count; i++) {
     const shard_bucket *at = &plan->buckets[i];
@@ -38,8 +37,8 @@ int training_publish(training *self, failure *why) {
                        "the all-gather of the weights", why);
   }
   if (self->master) {
-    memcpy(net->weights, self->master, net->weight_count * sizeof(float));
-    precision_round(net->precision, net->weights, net->weight_count);
+    net->on->copy(net->weights, self->master, net->weight_count * sizeof(float));
+    net->on->round(net->precision, net->weights, net->weight_count);
   }
   return 0;
 }

@@ -43,6 +43,7 @@ static inline float *floats(size_t count) {
 static inline bench bench_begin(layer tested, uint64_t seed) {
   bench b = {.tested = tested, .step = STEP};
   layer *at = &b.tested;
+  at->on = backend_cpu();
   b.in_count = layer_shape_count(at->in) * BATCH;
   b.out_count = layer_shape_count(at->out) * BATCH;
   b.in = floats(b.in_count);
