@@ -8,14 +8,15 @@
         gradient = numpy.ones(1000, dtype=numpy.float32)
         comm.allreduce(gradient, op="avg")
 
-The classes are Communicator, Request, Residual, ScatterResidual, Tensor, Preview and Stats. What a
-policy may say, and what every call promises, is in libcomm.h. LIBCOMM_LIBRARY names libcomm.so
-where it is not found.
+The classes are Communicator, Request, Residual, ScatterResidual, Tensor, Guard, Preview and Stats.
+What a policy may say, and what every call promises, is in libcomm.h. LIBCOMM_LIBRARY names
+libcomm.so where it is not found.
 """
 
 from . import errors
-from ._header import CallKind, Dtype, Link, Op, Progress, Selection, Status
+from ._header import CallKind, Dtype, Link, LogLevel, Op, Progress, Selection, Status
 from ._library import path as library_path
+from ._log import log
 from ._version import __version__
 from .communicator import Communicator
 from .errors import (
@@ -40,7 +41,7 @@ from .policy import Answer, Bytes, Facts, Preview
 from .request import Request
 from .residual import Residual, ScatterResidual
 from .stats import Stats
-from .tensors import Tensor
+from .tensors import Guard, Tensor
 
 __all__ = [
     "AbortedError",
@@ -52,9 +53,11 @@ __all__ = [
     "Dtype",
     "Error",
     "Facts",
+    "Guard",
     "InternalError",
     "LibraryError",
     "Link",
+    "LogLevel",
     "MismatchError",
     "Op",
     "OutOfMemoryError",
@@ -78,5 +81,6 @@ __all__ = [
     "__version__",
     "errors",
     "library_path",
+    "log",
     "memory",
 ]

@@ -96,6 +96,17 @@ class Selection(enum.IntEnum):
     EF = 3
 
 
+class LogLevel(enum.IntEnum):
+    """How much is told: sentences of a level, and of those before it."""
+
+    NONE = 0
+    ERROR = 1
+    WARN = 2
+    INFO = 3
+    DEBUG = 4
+    TRACE = 5
+
+
 # Enumeration of the headers, and what its names begin with there.
 ENUMS: List[Tuple[type, str, str]] = [
     (Status, "lcomm_status", "LCOMM_"),
@@ -105,6 +116,7 @@ ENUMS: List[Tuple[type, str, str]] = [
     (Progress, "lcomm_progress_mode", "LCOMM_PROGRESS_"),
     (CallKind, "lcomm_call_kind", "LCOMM_CALL_"),
     (Selection, "lcomm_selection", "LCOMM_SELECT_"),
+    (LogLevel, "lcomm_log_level", "LCOMM_LOG_"),
 ]
 
 # ---------------------------------------------------------------------- structs
@@ -186,10 +198,35 @@ class CPolicyFacts(ctypes.Structure):
     ]
 
 
+_Codec = ctypes.c_char * 64
+
+
+class CGuardFigures(ctypes.Structure):
+    _fields_ = [
+        ("tensor", ctypes.c_char_p),
+        ("checks", ctypes.c_uint64),
+        ("step", ctypes.c_uint64),
+        ("samples", ctypes.c_uint64),
+        ("error", ctypes.c_double),
+        ("cosine", ctypes.c_double),
+        ("residual", ctypes.c_double),
+        ("waited", ctypes.c_uint64),
+        ("fallbacks", ctypes.c_uint64),
+        ("beyond", ctypes.c_int),
+        ("codec", _Codec),
+        ("next", _Codec),
+    ]
+
+
+LogFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
+GuardFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(CGuardFigures))
+
+
 STRUCTS: List[Tuple[type, str]] = [
     (CBootstrap, "lcomm_bootstrap"),
     (CConfig, "lcomm_config"),
     (CRequest, "lcomm_request"),
     (CStats, "lcomm_stats"),
     (CPolicyFacts, "lcomm_policy_facts"),
+    (CGuardFigures, "lcomm_guard_figures"),
 ]

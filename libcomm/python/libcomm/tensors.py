@@ -5,17 +5,43 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Union
 
 from . import _buffers, _calls
 from ._buffers import Buffer
 from ._core import Core
-from ._header import Dtype, Link, Op
+from ._header import CGuardFigures, Dtype, GuardFunction, Link, Op
 from ._library import lib
 from .errors import ArgumentError
 
 if TYPE_CHECKING:
     from .communicator import Communicator
+
+
+class Guard(NamedTuple):
+    """What a check of guard= found of a tensor, or of a residual with a name; alike on all ranks.
+
+    libcomm_tensors.h says what error, cosine, residual and waited are.
+    """
+
+    tensor: str
+    checks: int  # of it so far
+    step: int  # that was checked, from 0
+    samples: int  # elements that were compared
+    error: float
+    cosine: float
+    residual: float
+    waited: int
+    fallbacks: int  # how often it went to a milder codec so far
+    beyond: bool  # its limit
+    codec: str  # that was compared
+    next: str  # of the steps from here on
+
+
+def _guard_of(raw: CGuardFigures) -> Guard:
+    values = [getattr(raw, name) for name, *_ in raw._fields_]
+    texts = [v.decode() if isinstance(v, bytes) else v for v in values]
+    return Guard(*texts)._replace(tensor=(raw.tensor or b"").decode(), beyond=bool(raw.beyond))
 
 
 class Tensor:
@@ -104,12 +130,37 @@ class Tensor:
         self._comm._check(lib.lcomm_tensor_codec(handle, self._handle, kind, text, len(text)))
         return text.value.decode()
 
+    def guard(self) -> Guard:
+        """What the last check of guard= found of it; checks is 0 before the first."""
+        raw, handle = CGuardFigures(), self._comm._handle_now()
+        self._comm._check(lib.lcomm_tensor_guard(handle, self._handle, ctypes.byref(raw)))
+        return _guard_of(raw)
+
     def __repr__(self) -> str:
         return f"<libcomm.Tensor {self.name}, {self._buffer.count} {self._buffer.type_name}>"
 
 
 class Tensors(Core):
     """The part of a communicator that knows named gradients."""
+
+    _guard_function: Any = None  # what the library calls
+
+    def on_guard(self, function: Optional[Callable[[Guard], Any]]) -> None:
+        """From the next check of guard= on call function(guard) for each tensor; None: nothing.
+
+        On every rank, in wait_tensors(), or in the call that finds a residual's request over. It
+        must not call libcomm; what it raises is printed, and the step goes on.
+        """
+        called = None
+        if function is not None:
+            told = function
+
+            def tell(_context: Any, raw: Any) -> None:
+                told(_guard_of(raw.contents))
+
+            called = GuardFunction(tell)
+        self._check(lib.lcomm_guard_set(self._handle_now(), called, None))
+        self._guard_function = called
 
     def add_tensor(self, name: str, array: Any, op: Union[Op, str] = "avg") -> Tensor:
         """Register a gradient, in the same order on all ranks, before a step.
