@@ -19,6 +19,9 @@ enum {
   FLAG_SCATTERS = 8,
   FLAG_GUARD = 16,
   FLAGS_END = 32,
+  GUARD_SIZE = 24,
+  GUARD_CAME_BACK = 1,
+  GUARD_PAYS = 2,
   OPERATIONS = 4
 };
 
@@ -39,7 +42,7 @@ static uint64_t values_size(const lcomm_state_tensor *tensor) {
 }
 
 static size_t fixed_size(const lcomm_state_tensor *tensor) {
-  return RECORD_FIXED + (tensor->of_calls ? 8u : tensor->has_guard ? 24u : 0u);
+  return RECORD_FIXED + (tensor->of_calls ? 8u : 0u) + (tensor->has_guard ? GUARD_SIZE : 0u);
 }
 
 static size_t record_size(const lcomm_state_tensor *tensor) {
@@ -62,7 +65,7 @@ size_t lcomm_state_pack_header(const lcomm_state_header *header, uint8_t *bytes)
   size_t length = strlen(header->policy), size = lcomm_state_header_size(header);
   memset(bytes, 0, size);
   memcpy(bytes, magic, sizeof magic);
-  lcomm_le_put(bytes + 4, LCOMM_STATE_VERSION, 4);
+  lcomm_le_put(bytes + 4, header->version, 4);
   lcomm_le_put(bytes + 8, header->file_size, 8);
   lcomm_le_put(bytes + 16, header->step, 8);
   lcomm_le_put(bytes + 24, header->rank, 4);
@@ -78,7 +81,8 @@ size_t lcomm_state_pack_header(const lcomm_state_header *header, uint8_t *bytes)
 
 static void put_guard(const lcomm_state_guard *guard, uint8_t *bytes) {
   lcomm_le_put(bytes, guard->rungs, 4);
-  lcomm_le_put(bytes + 4, guard->came_back, 4);
+  lcomm_le_put(bytes + 4,
+               (guard->came_back ? GUARD_CAME_BACK : 0u) | (guard->pays ? GUARD_PAYS : 0u), 4);
   lcomm_le_put(bytes + 8, guard->good, 8);
   lcomm_le_put(bytes + 16, guard->patience, 8);
 }
@@ -98,8 +102,9 @@ size_t lcomm_state_pack_record(const lcomm_state_tensor *tensor, uint8_t *bytes)
   lcomm_le_put(bytes + 24, tensor->n, 8);
   if (tensor->of_calls) {
     lcomm_le_put(bytes + RECORD_FIXED, tensor->calls, 8);
-  } else if (tensor->has_guard) {
-    put_guard(&tensor->guard, bytes + RECORD_FIXED);
+  }
+  if (tensor->has_guard) {
+    put_guard(&tensor->guard, bytes + fixed_size(tensor) - GUARD_SIZE);
   }
   memcpy(bytes + fixed_size(tensor), tensor->name, length);
   return size;
@@ -150,15 +155,24 @@ static const char *take_values(lcomm_state_reader *reader, lcomm_state_tensor *t
   return NULL;
 }
 
-static const char *get_guard(const uint8_t *bytes, lcomm_state_guard *guard) {
-  uint64_t came_back = lcomm_le_get(bytes + 4, 4);
-  *guard = (lcomm_state_guard){.rungs = (uint32_t)lcomm_le_get(bytes, 4),
-                               .came_back = came_back == 1,
-                               .good = lcomm_le_get(bytes + 8, 8),
-                               .patience = lcomm_le_get(bytes + 16, 8)};
-  return guard->rungs > LCOMM_STATE_RUNGS_MAX || came_back > 1
+static const char *get_guard(const uint8_t *bytes, lcomm_state_tensor *tensor) {
+  uint32_t flags = (uint32_t)lcomm_le_get(bytes + 4, 4);
+  tensor->guard = (lcomm_state_guard){.rungs = (uint32_t)lcomm_le_get(bytes, 4),
+                                      .came_back = (flags & GUARD_CAME_BACK) != 0,
+                                      .pays = (flags & GUARD_PAYS) != 0,
+                                      .good = lcomm_le_get(bytes + 8, 8),
+                                      .patience = lcomm_le_get(bytes + 16, 8)};
+  uint32_t known = tensor->of_calls ? GUARD_CAME_BACK | GUARD_PAYS : GUARD_CAME_BACK;
+  return tensor->guard.rungs > LCOMM_STATE_RUNGS_MAX || (flags & ~known) != 0
              ? "the guard of a tensor is impossible"
              : NULL;
+}
+
+/* The first version had guards of tensors only. */
+static bool has_unknown_flag(const lcomm_state_reader *reader, const uint8_t *bytes,
+                             const lcomm_state_tensor *tensor) {
+  return bytes[6] >= FLAGS_END || bytes[7] != 0 || (tensor->of_scatters && !tensor->of_calls) ||
+         (tensor->has_guard && tensor->of_calls && reader->version == LCOMM_STATE_VERSION_FIRST);
 }
 
 static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *tensor) {
@@ -184,8 +198,7 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
   if (tensor->dtype > LCOMM_UINT8 || tensor->op >= OPERATIONS) {
     return "a tensor has an unknown type or operation";
   }
-  if (bytes[6] >= FLAGS_END || bytes[7] != 0 || (tensor->of_scatters && !tensor->of_calls) ||
-      (tensor->has_guard && tensor->of_calls)) {
+  if (has_unknown_flag(reader, bytes, tensor)) {
     return "a tensor has an unknown flag";
   }
   if (tensor->count > COUNT_MAX || tensor->first > tensor->count ||
@@ -196,8 +209,9 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
     return "it ends inside a tensor";
   }
   tensor->calls = tensor->of_calls ? lcomm_le_get(bytes + RECORD_FIXED, 8) : 0;
-  const char *why = tensor->has_guard ? get_guard(bytes + RECORD_FIXED, &tensor->guard) : NULL;
-  reader->at += fixed_size(tensor);
+  size_t fixed = fixed_size(tensor);
+  const char *why = tensor->has_guard ? get_guard(bytes + fixed - GUARD_SIZE, tensor) : NULL;
+  reader->at += fixed;
   why = why ? why : take_text(reader, length, tensor->name);
   return why ? why : take_values(reader, tensor);
 }
@@ -205,6 +219,7 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
 static const char *take_header(lcomm_state_reader *reader, lcomm_state_header *header) {
   const uint8_t *bytes = reader->bytes;
   *header = (lcomm_state_header){
+      .version = (uint32_t)lcomm_le_get(bytes + 4, 4),
       .file_size = lcomm_le_get(bytes + 8, 8),
       .step = lcomm_le_get(bytes + 16, 8),
       .rank = (uint32_t)lcomm_le_get(bytes + 24, 4),
@@ -224,6 +239,7 @@ static const char *take_header(lcomm_state_reader *reader, lcomm_state_header *h
   }
   reader->at = HEADER_FIXED;
   reader->left = header->tensors;
+  reader->version = header->version;
   return take_text(reader, length, header->policy);
 }
 
@@ -258,7 +274,8 @@ static lcomm_status check_begin(const uint8_t *bytes, size_t size, const char **
     *why = "it does not begin with LCMS";
     return LCOMM_ERR_WIRE;
   }
-  if (lcomm_le_get(bytes + 4, 4) != LCOMM_STATE_VERSION) {
+  uint64_t version = lcomm_le_get(bytes + 4, 4);
+  if (version < LCOMM_STATE_VERSION_FIRST || version > LCOMM_STATE_VERSION) {
     *why = "it is of another version";
     return LCOMM_ERR_UNSUPPORTED;
   }

@@ -12,7 +12,7 @@
  *
  *   offset size header
  *        0    4 magic, the bytes 'L' 'C' 'M' 'S'
- *        4    4 version, 1
+ *        4    4 version, 2; in files of version 1 no calls have a guard
  *        8    8 bytes of the whole file, the checksum included
  *       16    8 step: steps that were finished
  *       24    4 rank that saved
@@ -32,17 +32,18 @@
  *        4    1 dtype, lcomm_dtype
  *        5    1 operation, 0 sum, 1 average, 2 minimum, 3 maximum
  *        6    1 flags: bit 0 momentum follows, bit 1 velocity follows, bit 2 of calls, bit 3
- *               of reduce-scatters, with bit 2 only, bit 4 a guard follows, not with bit 2
+ *               of reduce-scatters, with bit 2 only, bit 4 a guard follows
  *        7    1 zero
  *        8    8 count, elements of the tensor
  *       16    8 first element whose residual this rank keeps
  *       24    8 n, how many elements it keeps; first + n <= count
  *       32    8 calls that were made, with flag bit 2; else this is left out
- *       32    4 with flag bit 4, else these are left out: how much milder than that of the policy
+ *        .    4 with flag bit 4, else these are left out: how much milder than that of the policy
  *               its codec is, at most 15
- *       36    4 1: it has come back by one and not fallen since, else 0
- *       40    8 good checks in a row
- *       48    8 good checks after which it comes back
+ *        .    4 bit 0 it has come back by one and not fallen since; with flag bit 2 only, bit 1 the
+ *               next call is exact and pays what is kept
+ *        .    8 good checks in a row
+ *        .    8 good checks after which it comes back
  *        .    L name, without a terminator, no zero byte
  *               zeros up to a multiple of 8
  *             n float32 residual
@@ -63,25 +64,28 @@
 #include "libcomm/include/libcomm_types.h"
 
 enum {
-  LCOMM_STATE_VERSION = 1,
+  LCOMM_STATE_VERSION = 2,
+  LCOMM_STATE_VERSION_FIRST = 1, /* that is read */
   LCOMM_STATE_POLICY_MAX = 1024, /* with a terminator */
   LCOMM_STATE_NAME_MAX = 128,    /* with a terminator */
   LCOMM_STATE_HEADER_MAX = 56 + LCOMM_STATE_POLICY_MAX,
-  LCOMM_STATE_RECORD_MAX = 56 + LCOMM_STATE_NAME_MAX,
+  LCOMM_STATE_RECORD_MAX = 64 + LCOMM_STATE_NAME_MAX,
   LCOMM_STATE_RUNGS_MAX = 15,
   LCOMM_STATE_CHECKSUM_SIZE = 8
 };
 
 typedef struct lcomm_state_header {
   uint64_t file_size, step;
+  uint32_t version; /* LCOMM_STATE_VERSION in what is written */
   uint32_t rank, ranks, nodes, node, sequence, tensors;
   char policy[LCOMM_STATE_POLICY_MAX];
 } lcomm_state_header;
 
-/* What the guard remembers of a tensor, see lcomm_guarded. All zero: nothing. */
+/* What the guard remembers of a tensor or of calls, see lcomm_guarded. All zero: nothing. */
 typedef struct lcomm_state_guard {
   uint32_t rungs;
   bool came_back;
+  bool pays; /* of calls: the next one pays what is kept */
   uint64_t good, patience;
 } lcomm_state_guard;
 
@@ -120,7 +124,8 @@ void lcomm_state_put_checksum(uint64_t checksum, uint8_t *bytes);
 typedef struct lcomm_state_reader {
   const uint8_t *bytes;
   size_t at, size;
-  uint32_t left; /* tensors */
+  uint32_t left;    /* tensors */
+  uint32_t version; /* of the file */
 } lcomm_state_reader;
 
 /* Files may lie in memory one after the other, as blocks. The size of the first one, and who

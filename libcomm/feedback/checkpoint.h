@@ -37,7 +37,7 @@ typedef struct lcomm_ef_item {
   lcomm_dtype dtype;
   lcomm_op op;
   uint64_t *calls;         /* how many were made so far; NULL: a tensor */
-  lcomm_state_guard guard; /* of a tensor, all zero for nothing */
+  lcomm_state_guard guard; /* all zero for nothing */
 } lcomm_ef_item;
 
 /* All of a communicator: the tensors, then the calls. Those of one lcomm_ef are tensors only. */
@@ -84,9 +84,10 @@ lcomm_status lcomm_state_source_fail(const lcomm_state_source *source, lcomm_sta
 
 typedef struct lcomm_restored {
   lcomm_ef *ef;
-  lcomm_ef_state state; /* that it will have; feedback as a plan makes it, NULL for none */
-  bool has_residual;    /* the files hold a residual of it */
-  uint64_t *made;       /* of calls: where their number goes */
+  lcomm_codec_spec milder; /* as ef->milder: of what is kept */
+  lcomm_ef_state state;    /* that it will have; feedback as a plan makes it, NULL for none */
+  bool has_residual;       /* the files hold a residual of it */
+  uint64_t *made;          /* of calls: where their number goes */
   /* Of calls: those calls that were made; in the file that is being read, whether it was
    * there, and the end of what is kept of it so far. */
   uint64_t calls, end;
@@ -100,7 +101,7 @@ typedef struct lcomm_restore {
   size_t *of;               /* which of them an item belongs to */
   size_t count;
   bool *seen;                /* items of the file that is being read */
-  lcomm_state_guard *guards; /* of the list's tensors, as the file has it */
+  lcomm_state_guard *guards; /* of the list's items, as the file has it */
   /* First element and number of elements that each rank keeps of each of them, one after the
    * other, rank after rank. NULL until lcomm_restore_share. */
   uint64_t *ranges;
@@ -108,9 +109,14 @@ typedef struct lcomm_restore {
 } lcomm_restore;
 
 /* Begin with nothing placed; the buckets are made. Free with
- * lcomm_restore_free, after a failure, too. MEMORY, or a sticky error. */
+ * lcomm_restore_free, after a failure, too. MEMORY. */
 lcomm_status lcomm_restore_begin(const lcomm_ef_list *list, lcomm_restore *restore);
 void lcomm_restore_free(lcomm_restore *restore);
+
+/* Before values are placed: the guards of a file, which the reader is of. Then, once codecs are set
+ * by them, what each codec will keep, as zeros. MEMORY, or a sticky error. */
+void lcomm_restore_note_guards(lcomm_restore *restore, lcomm_state_reader reader);
+lcomm_status lcomm_restore_make(lcomm_restore *restore);
 
 /* Place the file of this very rank bit for bit. *fits becomes false when it
  * holds something that has another place here. ARGUMENT for a tensor that is

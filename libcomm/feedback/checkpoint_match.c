@@ -114,10 +114,17 @@ static lcomm_status match_calls(lcomm_restore *restore, const lcomm_state_tensor
   return take_turn(restore, record, &restore->restored[target->index]);
 }
 
-/* All ranks have the same of a tensor, so any record says it. */
-static void note_guard(lcomm_restore *restore, const lcomm_state_tensor *record, size_t index) {
-  if (record->has_guard && find_tensor(restore->list, record->name, &index)) {
-    restore->guards[index] = record->guard;
+/* All ranks have the same of a tensor or of calls, so any record says it. */
+void lcomm_restore_note_guards(lcomm_restore *restore, lcomm_state_reader reader) {
+  const lcomm_ef_list *list = restore->list;
+  lcomm_state_tensor record;
+  size_t index = 0;
+  while (lcomm_state_next(&reader, &record)) {
+    const lcomm_ef_item *item =
+        record.of_calls ? find_calls(list, record.name) : find_tensor(list, record.name, &index);
+    if (item) {
+      restore->guards[item - list->items] = record.guard;
+    }
   }
 }
 
@@ -127,7 +134,6 @@ lcomm_status lcomm_restore_match(lcomm_restore *restore, const lcomm_state_tenso
   if (record->of_calls) {
     return match_calls(restore, record, target);
   }
-  note_guard(restore, record, *index);
   if (record->n == 0 && !record->has_velocity) {
     target->ignored = true;
     return LCOMM_OK;

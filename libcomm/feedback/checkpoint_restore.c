@@ -31,7 +31,8 @@ static void list_all(lcomm_restore *restore) {
     size_t at = find_restored(restore, item->ef);
     restore->of[i] = at;
     if (at == restore->count) {
-      restore->restored[restore->count++] = (lcomm_restored){.ef = item->ef, .made = item->calls};
+      restore->restored[restore->count++] =
+          (lcomm_restored){.ef = item->ef, .milder = item->ef->milder, .made = item->calls};
     }
   }
 }
@@ -43,14 +44,20 @@ lcomm_status lcomm_restore_begin(const lcomm_ef_list *list, lcomm_restore *resto
   restore->restored = calloc(list->count + 1, sizeof *restore->restored);
   restore->of = calloc(list->count + 1, sizeof *restore->of);
   restore->seen = calloc(list->count + 1, sizeof *restore->seen);
-  restore->guards = calloc(list->tensors + 1, sizeof *restore->guards);
+  restore->guards = calloc(list->count + 1, sizeof *restore->guards);
   if (!restore->restored || !restore->of || !restore->seen || !restore->guards) {
     return out_of_memory(restore);
   }
   list_all(restore);
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_restore_make(lcomm_restore *restore) {
   for (size_t i = 0; i < restore->count; i++) {
     lcomm_restored *it = &restore->restored[i];
-    LCOMM_TRY(lcomm_ef_feedback(it->ef, &it->state.feedback));
+    lcomm_ef by = *it->ef; /* lends its plans' requests */
+    by.milder = it->milder;
+    LCOMM_TRY(lcomm_ef_feedback(&by, &it->state.feedback));
   }
   return LCOMM_OK;
 }

@@ -15,13 +15,17 @@ typedef struct portion {
   const float *residual, *momentum, *velocity;
 } portion;
 
+static bool has_guard(const lcomm_state_guard *guard) {
+  return guard->rungs > 0 || guard->patience > 0 || guard->pays;
+}
+
 static portion begin_portion(const lcomm_ef_item *item) {
   portion it = {.record = {.dtype = (uint8_t)item->dtype,
                            .op = (uint8_t)item->op,
                            .of_calls = item->calls != NULL,
                            .of_scatters = item->ef && lcomm_ef_scatters(item->ef),
                            .calls = item->calls ? *item->calls : 0,
-                           .has_guard = item->guard.rungs > 0 || item->guard.patience > 0,
+                           .has_guard = has_guard(&item->guard),
                            .guard = item->guard,
                            .count = item->count}};
   snprintf(it.record.name, sizeof(it.record.name), "%s", item->name);
@@ -185,7 +189,8 @@ static void count_portion(const portion *it, void *context) {
 
 static lcomm_state_header header_of(const lcomm_ef_list *list, float *scratch) {
   const lcomm_comm *comm = list->comm;
-  lcomm_state_header header = {.step = comm->deferred.step,
+  lcomm_state_header header = {.version = LCOMM_STATE_VERSION,
+                               .step = comm->deferred.step,
                                .rank = (uint32_t)comm->rank,
                                .ranks = (uint32_t)comm->size,
                                .nodes = (uint32_t)comm->topo.nodes,

@@ -251,7 +251,9 @@ LCOMM_API lcomm_status lcomm_guard_set(lcomm_comm *comm, lcomm_guard_function fu
  * as many blocks of bytes; codecs/codec_state.h has every byte. It holds the step counter and the
  * number of calls with each residual, so warm-up and density stages go on where they were,
  * and for every tensor, frozen or not, and every residual with a name (libcomm_interpose.h), what
- * this rank keeps of it: residual and momentum.
+ * this rank keeps of it: residual and momentum, and the codec that the guard has given it (guard=),
+ * which goes on under the same policy. Samples of a call that wait for the next one are not saved:
+ * that check is left out.
  */
 
 /* Save into `folder`, which is made if need be. Use a new folder each time: a

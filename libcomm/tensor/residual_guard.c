@@ -75,7 +75,15 @@ void lcomm_residual_guard_free(lcomm_residual *residual) {
 void lcomm_residual_guard_forget(lcomm_residual *residual) {
   lcomm_residual_guard_free(residual);
   lcomm_guarded_forget(&residual->guarded);
-  residual->ef.milder = (lcomm_codec_spec){.format = {.codec = NULL}};
+  lcomm_residual_guard_soften(residual);
+}
+
+void lcomm_residual_guard_soften(lcomm_residual *residual) {
+  lcomm_ef *ef = &residual->ef;
+  ef->milder = (lcomm_codec_spec){.format = {.codec = NULL}};
+  if (residual->guarded.rungs > 0) {
+    ef->milder = lcomm_guard_codec(ef, residual->guarded.rungs);
+  }
 }
 
 /* ---------------------------------------------------------------- preparing */
@@ -83,13 +91,9 @@ void lcomm_residual_guard_forget(lcomm_residual *residual) {
 /* Ranks keep other elements, or none, so each flushes what it has without asking. */
 static lcomm_status change(lcomm_residual *residual) {
   lcomm_ef *ef = &residual->ef;
-  unsigned rungs = residual->guarded.rungs;
   bool leaves = false;
   lcomm_residual_guard_free(residual);
-  ef->milder = (lcomm_codec_spec){.format = {.codec = NULL}};
-  if (rungs > 0) {
-    ef->milder = lcomm_guard_codec(ef, rungs);
-  }
+  lcomm_residual_guard_soften(residual);
   LCOMM_TRY(lcomm_ef_follow_policy(ef, &leaves));
   ef->flushes = true;
   return LCOMM_OK;

@@ -44,6 +44,9 @@ void lcomm_residual_guard_collect(lcomm_residual *residual);
 /* The last call never was. */
 void lcomm_residual_guard_discard(lcomm_residual *residual);
 
+/* Its codec is from here on what the guard has found; runs are made again by the caller. */
+void lcomm_residual_guard_soften(lcomm_residual *residual);
+
 /* The policy is another one: its codec counts again. */
 void lcomm_residual_guard_forget(lcomm_residual *residual);
 void lcomm_residual_guard_free(lcomm_residual *residual);

@@ -7,14 +7,23 @@
 #include <xxhash.h>
 
 #include "libcomm/tensor/bucket.h"
-#include "libcomm/tensor/residual.h"
+#include "libcomm/tensor/residual_guard.h"
 
-/* What differs from a tensor that has always had its codec. */
+/* What differs from data that has always had its codec. */
 static lcomm_state_guard guard_of(const lcomm_guarded *guarded) {
   if (guarded->rungs == 0 && !guarded->came_back && guarded->patience <= LCOMM_GUARD_PATIENCE) {
     return (lcomm_state_guard){.rungs = 0};
   }
-  return (lcomm_state_guard){guarded->rungs, guarded->came_back, guarded->good, guarded->patience};
+  return (lcomm_state_guard){.rungs = guarded->rungs,
+                             .came_back = guarded->came_back,
+                             .good = guarded->good,
+                             .patience = guarded->patience};
+}
+
+static lcomm_state_guard guard_of_calls(const lcomm_residual *residual) {
+  lcomm_state_guard guard = guard_of(&residual->guarded);
+  guard.pays = residual->ef.flushes || (residual->guard && residual->guard->all.changed);
+  return guard;
 }
 
 static lcomm_ef_item item_of_tensor(lcomm_tensor *tensor) {
@@ -35,7 +44,8 @@ static lcomm_ef_item item_of_calls(lcomm_residual *residual) {
                          .count = request->count,
                          .dtype = request->dtype,
                          .op = request->op,
-                         .calls = &residual->calls};
+                         .calls = &residual->calls,
+                         .guard = guard_of_calls(residual)};
 }
 
 lcomm_status lcomm_saved_state_list(lcomm_comm *comm, lcomm_ef_list *list) {
@@ -61,24 +71,54 @@ lcomm_status lcomm_saved_state_list(lcomm_comm *comm, lcomm_ef_list *list) {
 
 uint64_t lcomm_saved_guards_hash(const lcomm_restore *restore) {
   uint64_t hash = 0;
-  for (size_t i = 0; i < restore->list->tensors; i++) {
+  for (size_t i = 0; i < restore->list->count; i++) {
     const lcomm_state_guard *it = &restore->guards[i];
-    uint64_t words[] = {it->rungs, it->came_back, it->good, it->patience};
+    uint64_t words[] = {it->rungs, it->came_back, it->pays, it->good, it->patience};
     hash = XXH3_64bits_withSeed(words, sizeof(words), hash);
   }
   return hash;
 }
 
-bool lcomm_saved_guards_commit(lcomm_comm *comm, const lcomm_restore *restore) {
-  bool changed = false;
-  for (size_t i = 0; i < restore->list->tensors; i++) {
+void lcomm_saved_guards_soften(lcomm_restore *restore) {
+  const lcomm_ef_list *list = restore->list;
+  for (size_t i = list->tensors; i < list->count; i++) {
     const lcomm_state_guard *it = &restore->guards[i];
+    lcomm_codec_spec *milder = &restore->restored[restore->of[i]].milder;
+    *milder = (lcomm_codec_spec){.format = {.codec = NULL}};
+    if (it->rungs > 0 && !it->pays) {
+      *milder = lcomm_guard_codec(list->items[i].ef, it->rungs);
+    }
+  }
+}
+
+static void put_guard(const lcomm_state_guard *it, lcomm_guarded *guarded) {
+  guarded->rungs = it->rungs;
+  guarded->came_back = it->came_back;
+  guarded->good = it->good;
+  guarded->patience = it->patience;
+}
+
+/* Samples that wait are of calls that never were. */
+static void put_calls(const lcomm_state_guard *it, lcomm_residual *residual) {
+  lcomm_residual_guard_free(residual);
+  put_guard(it, &residual->guarded);
+  lcomm_residual_guard_soften(residual);
+  residual->ef.flushes = it->pays;
+}
+
+bool lcomm_saved_guards_commit(lcomm_comm *comm, const lcomm_restore *restore) {
+  const lcomm_ef_list *list = restore->list;
+  bool changed = false;
+  for (size_t i = 0; i < list->tensors; i++) {
     lcomm_guarded *guarded = &comm->tensors->list[i]->guarded;
-    changed |= guarded->rungs != it->rungs;
-    guarded->rungs = it->rungs;
-    guarded->came_back = it->came_back;
-    guarded->good = it->good;
-    guarded->patience = it->patience;
+    changed |= guarded->rungs != restore->guards[i].rungs;
+    put_guard(&restore->guards[i], guarded);
+  }
+  size_t i = list->tensors;
+  for (lcomm_residual *it = comm->residuals->first; it; it = it->next) {
+    if (it->name[0]) {
+      put_calls(&restore->guards[i++], it);
+    }
   }
   return changed;
 }

@@ -13,9 +13,16 @@
  * are as they are now. Free the items. MEMORY. */
 lcomm_status lcomm_saved_state_list(lcomm_comm *comm, lcomm_ef_list *list);
 
-/* What the guard remembers of the tensors, as it was read: a hash of it, and put it in place. True
- * when a tensor has another codec than before; buckets are to be planned then. */
+/* What the guard remembers of tensors and calls, as it was read. */
+
+/* What is kept of calls is where the codecs of their guards have it; what the next call pays, where
+ * that of the policy has it, which any other with error feedback shares. */
+void lcomm_saved_guards_soften(lcomm_restore *restore);
+
 uint64_t lcomm_saved_guards_hash(const lcomm_restore *restore);
+
+/* Put it in place, after what is kept. True when a tensor has another codec than before; buckets
+ * are to be planned then. */
 bool lcomm_saved_guards_commit(lcomm_comm *comm, const lcomm_restore *restore);
 
 /* STATE while a call with one of the residuals that have a name is in flight. */

@@ -86,14 +86,18 @@ static lcomm_status find_set(loading *it) {
   return status;
 }
 
-/* Under another policy, or without a guard, tensors begin with the codec of the policy. */
-static void tell_guards(loading *it, const lcomm_state_header *header) {
+/* What is kept depends on the codecs that the guard has given to calls. Under another policy, or
+ * without a guard, all begin with the codec of the policy. */
+static lcomm_status take_guards(loading *it, const lcomm_state_header *header,
+                                const lcomm_state_reader *reader) {
   const lcomm_comm *comm = it->comm;
-  if (comm->settings.policy.guard.steps == 0 ||
-      strcmp(header->policy, comm->settings.policy_text) != 0) {
-    memset(it->restore.guards, 0, it->list.tensors * sizeof *it->restore.guards);
+  if (comm->settings.policy.guard.steps > 0 &&
+      strcmp(header->policy, comm->settings.policy_text) == 0) {
+    lcomm_restore_note_guards(&it->restore, *reader);
   }
   it->mine.guards = lcomm_saved_guards_hash(&it->restore);
+  lcomm_saved_guards_soften(&it->restore);
+  return lcomm_restore_make(&it->restore);
 }
 
 static void tell_header(loading *it, const lcomm_state_header *header) {
@@ -119,9 +123,25 @@ static lcomm_status read_own(loading *it) {
   tell_header(it, &header);
   bool fits = header.nodes == (uint32_t)comm->topo.nodes &&
               header.node == (uint32_t)comm->topo.node[comm->rank];
-  status = lcomm_restore_copy(&it->restore, &reader, &fits);
+  status = take_guards(it, &header, &reader);
+  if (status == LCOMM_OK) {
+    status = lcomm_restore_copy(&it->restore, &reader, &fits);
+  }
   it->mine.fits = fits;
-  tell_guards(it, &header);
+  lcomm_state_source_done(&it->source, bytes);
+  return status;
+}
+
+/* All ranks take the guards that rank 0 saved, before they say what they will keep. */
+static lcomm_status read_guards(loading *it) {
+  lcomm_state_header header;
+  lcomm_state_reader reader;
+  const uint8_t *bytes = NULL;
+  lcomm_status status = read_one(it, 0, &bytes, &header, &reader);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  status = take_guards(it, &header, &reader);
   lcomm_state_source_done(&it->source, bytes);
   return status;
 }
@@ -143,7 +163,6 @@ static lcomm_status add_file(loading *it, int rank) {
   if (status == LCOMM_OK) {
     it->mine.digest = XXH3_64bits_withSeed(bytes, (size_t)header.file_size, it->mine.digest);
     status = lcomm_reshard_add(&it->restore, &header, &reader);
-    tell_guards(it, &header);
   }
   lcomm_state_source_done(&it->source, bytes);
   return status;
@@ -228,13 +247,13 @@ static bool fits_everywhere(const loading *it) {
   return true;
 }
 
-/* Files that each rank has read by itself say the same of all tensors. */
+/* Files that each rank has read by itself say the same of all tensors and calls. */
 static lcomm_status check_same_guards(const loading *it) {
   for (int rank = 1; rank < it->comm->size; rank++) {
     if (it->all[rank].guards != it->all[0].guards) {
       return lcomm_refuse(it->comm, LCOMM_ERR_MISMATCH,
                           "%s: what rank 0 and rank %d read names other codecs that the guard has "
-                          "given to tensors; what is read must be of one save",
+                          "given to tensors or calls; what is read must be of one save",
                           it->call, rank);
     }
   }
@@ -252,9 +271,12 @@ static lcomm_status place(loading *it) {
   }
   lcomm_restore_free(&it->restore);
   lcomm_status status = lcomm_restore_begin(&it->list, &it->restore);
-  if (status == LCOMM_OK) {
-    status = lcomm_restore_share(&it->restore, lcomm_call_allgather_bytes);
+  if (status != LCOMM_OK) {
+    return lcomm_fail(it->comm, status, "%s: out of memory", it->call);
   }
+  LCOMM_TRY(agree(it, read_guards(it)));
+  LCOMM_TRY(check_same_guards(it));
+  status = lcomm_restore_share(&it->restore, lcomm_call_allgather_bytes);
   if (status != LCOMM_OK) {
     return lcomm_fail(it->comm, status, "%s: out of memory", it->call);
   }

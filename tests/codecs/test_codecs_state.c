@@ -11,7 +11,7 @@
 #include "codecs/codec_state.h"
 #include "tests/support/unit_tests.h"
 
-enum { TENSORS = 8, FILE_MAX = 4096 };
+enum { TENSORS = 9, FILE_MAX = 4096 };
 
 typedef struct sample {
   lcomm_state_header header;
@@ -69,10 +69,16 @@ static void write_sample(sample *s) {
   fix_checksum(s);
 }
 
+static lcomm_state_guard guard_of(uint32_t rungs, bool came_back, bool pays) {
+  return (lcomm_state_guard){
+      .rungs = rungs, .came_back = came_back, .pays = pays, .good = 7, .patience = UINT64_MAX};
+}
+
 /* One tensor of each kind: residual, with momentum, velocity, all, nothing; and calls. */
 static sample *make_sample(void) {
   sample *s = sample_memory(sizeof *s);
-  s->header = (lcomm_state_header){.step = 0x0102030405060708u,
+  s->header = (lcomm_state_header){.version = LCOMM_STATE_VERSION,
+                                   .step = 0x0102030405060708u,
                                    .rank = 3,
                                    .ranks = 8,
                                    .nodes = 2,
@@ -92,7 +98,7 @@ static sample *make_sample(void) {
                                        .first = 2,
                                        .n = 5};
   s->tensors[4] = (lcomm_state_tensor){
-      .name = "x", .count = 1, .first = 1, .has_guard = true, .guard = {3, true, 7, UINT64_MAX}};
+      .name = "x", .count = 1, .first = 1, .has_guard = true, .guard = guard_of(3, true, false)};
   s->tensors[5] = (lcomm_state_tensor){.name = "call",
                                        .of_calls = true,
                                        .has_velocity = true,
@@ -108,7 +114,14 @@ static sample *make_sample(void) {
                                        .first = 900,
                                        .n = 11,
                                        .calls = 3};
-  s->tensors[7] = (lcomm_state_tensor){.name = "none", .of_calls = true, .count = 2, .calls = 1};
+  s->tensors[7] = (lcomm_state_tensor){.name = "fallen",
+                                       .of_calls = true,
+                                       .has_guard = true,
+                                       .count = 5,
+                                       .n = 2,
+                                       .calls = 9,
+                                       .guard = guard_of(2, false, true)};
+  s->tensors[8] = (lcomm_state_tensor){.name = "none", .of_calls = true, .count = 2, .calls = 1};
   fill_values(s);
   write_sample(s);
   return s;
@@ -135,11 +148,12 @@ static void check_refused(const uint8_t *bytes, size_t size, const char *phrase)
 
 static void header_has_the_bytes_the_format_says(void **state) {
   (void)state;
-  const uint8_t expected[64] = {'L', 'C', 'M', 'S', 1, 0, 0, 0, 0x48, 0,   0, 0, 0, 0, 0, 0,
+  const uint8_t expected[64] = {'L', 'C', 'M', 'S', 2, 0, 0, 0, 0x48, 0,   0, 0, 0, 0, 0, 0,
                                 8,   7,   6,   5,   4, 3, 2, 1, 1,    0,   0, 0, 3, 0, 0, 0,
                                 2,   0,   0,   0,   1, 0, 0, 0, 4,    3,   2, 1, 0, 0, 0, 0,
                                 2,   0,   0,   0,   0, 0, 0, 0, 'a',  'b', 0, 0, 0, 0, 0, 0};
-  lcomm_state_header header = {.file_size = 0x48,
+  lcomm_state_header header = {.version = LCOMM_STATE_VERSION,
+                               .file_size = 0x48,
                                .step = 0x0102030405060708u,
                                .rank = 1,
                                .ranks = 3,
@@ -177,8 +191,27 @@ static void a_guard_has_the_bytes_the_format_says(void **state) {
                                 0,  0, 0, 0, 0, 0, 0,  0, 0,   0, 0, 0, 0, 0, 0, 0,
                                 2,  0, 0, 0, 1, 0, 0,  0, 6,   0, 0, 0, 0, 0, 0, 0,
                                 20, 0, 0, 0, 0, 0, 0,  0, 'a', 0, 0, 0, 0, 0, 0, 0};
-  lcomm_state_tensor tensor = {
-      .name = "a", .count = 9, .has_guard = true, .guard = {2, true, 6, 20}};
+  lcomm_state_tensor tensor = {.name = "a",
+                               .count = 9,
+                               .has_guard = true,
+                               .guard = {.rungs = 2, .came_back = true, .good = 6, .patience = 20}};
+  uint8_t bytes[LCOMM_STATE_RECORD_MAX];
+  assert_int_equal(lcomm_state_pack_record(&tensor, bytes), sizeof expected);
+  assert_memory_equal(bytes, expected, sizeof expected);
+}
+
+static void the_guard_of_calls_has_the_bytes_the_format_says(void **state) {
+  (void)state;
+  const uint8_t expected[72] = {1, 0, 0,  0, 0, 0, 20, 0, 9, 0, 0,   0, 0, 0, 0, 0, 0, 0,
+                                0, 0, 0,  0, 0, 0, 0,  0, 0, 0, 0,   0, 0, 0, 5, 0, 0, 0,
+                                0, 0, 0,  0, 3, 0, 0,  0, 3, 0, 0,   0, 4, 0, 0, 0, 0, 0,
+                                0, 0, 20, 0, 0, 0, 0,  0, 0, 0, 'a', 0, 0, 0, 0, 0, 0, 0};
+  lcomm_state_tensor tensor = {.name = "a",
+                               .count = 9,
+                               .of_calls = true,
+                               .calls = 5,
+                               .has_guard = true,
+                               .guard = {3, true, true, 4, 20}};
   uint8_t bytes[LCOMM_STATE_RECORD_MAX];
   assert_int_equal(lcomm_state_pack_record(&tensor, bytes), sizeof expected);
   assert_memory_equal(bytes, expected, sizeof expected);
@@ -207,6 +240,7 @@ static void check_tensor(const sample *s, int i, const lcomm_state_tensor *read)
   assert_int_equal(read->has_guard, wanted->has_guard);
   assert_int_equal(read->guard.rungs, wanted->guard.rungs);
   assert_int_equal(read->guard.came_back, wanted->guard.came_back);
+  assert_int_equal(read->guard.pays, wanted->guard.pays);
   assert_int_equal(read->guard.good, wanted->guard.good);
   assert_int_equal(read->guard.patience, wanted->guard.patience);
   if (wanted->n > 0) {
@@ -235,6 +269,7 @@ static void a_file_reads_back_as_it_was_written(void **state) {
   const char *why = "";
   assert_int_equal(lcomm_state_open(s->bytes, s->size, &header, &reader, &why), LCOMM_OK);
   assert_true(header.step == s->header.step && header.file_size == s->size);
+  assert_int_equal(header.version, LCOMM_STATE_VERSION);
   assert_true(header.rank == 3 && header.ranks == 8 && header.nodes == 2 && header.node == 1);
   assert_true(header.sequence == 0xfffffffeu && header.tensors == TENSORS);
   assert_string_equal(header.policy, s->header.policy);
@@ -274,14 +309,31 @@ static void every_flipped_bit_is_noticed(void **state) {
   free(s);
 }
 
-static void another_version_is_not_supported(void **state) {
+static void other_versions_are_not_supported(void **state) {
+  (void)state;
+  static const uint8_t others[] = {0, LCOMM_STATE_VERSION + 1, 255};
+  sample *s = make_sample();
+  for (size_t i = 0; i < sizeof others; i++) {
+    const char *why = "";
+    s->bytes[4] = others[i];
+    fix_checksum(s);
+    assert_int_equal(open_copy(s->bytes, s->size, &why), LCOMM_ERR_UNSUPPORTED);
+    assert_string_equal(why, "it is of another version");
+  }
+  free(s);
+}
+
+static void the_first_version_is_read_and_has_no_guards_of_calls(void **state) {
   (void)state;
   sample *s = make_sample();
   const char *why = "";
-  s->bytes[4] = 2;
+  s->bytes[4] = 1;
   fix_checksum(s);
-  assert_int_equal(open_copy(s->bytes, s->size, &why), LCOMM_ERR_UNSUPPORTED);
-  assert_string_equal(why, "it is of another version");
+  check_refused(s->bytes, s->size, "a tensor has an unknown flag");
+  s->header.version = 1;
+  s->tensors[7].has_guard = false;
+  write_sample(s);
+  assert_int_equal(open_copy(s->bytes, s->size, &why), LCOMM_OK);
   free(s);
 }
 
@@ -306,7 +358,7 @@ static void impossible_numbers_are_refused(void **state) {
       {-1, 48, 4, 15, "a text in it is malformed"},
       {-1, 48, 4, 17, "a text in it is malformed"},
       {-1, 48, 4, 1023, "a text in it is malformed"},
-      {7, 0, 4, 127, "it ends inside a text"},
+      {8, 0, 4, 127, "it ends inside a text"},
       {-1, 52, 4, 1, "its header is malformed"},
       {0, 0, 4, 0, "the name of a tensor has an impossible length"},
       {0, 0, 4, 128, "the name of a tensor has an impossible length"},
@@ -320,7 +372,10 @@ static void impossible_numbers_are_refused(void **state) {
       {0, 6, 1, 16, "the guard of a tensor is impossible"},
       {4, 32, 4, LCOMM_STATE_RUNGS_MAX + 1, "the guard of a tensor is impossible"},
       {4, 36, 4, 2, "the guard of a tensor is impossible"},
-      {5, 6, 1, 4 + 16, "a tensor has an unknown flag"},
+      {5, 6, 1, 4 + 16, "the guard of a tensor is impossible"},
+      {7, 40, 4, LCOMM_STATE_RUNGS_MAX + 1, "the guard of a tensor is impossible"},
+      {7, 44, 4, 4, "the guard of a tensor is impossible"},
+      {7, 44, 4, 0x100, "the guard of a tensor is impossible"},
       {0, 6, 1, 4, "a text in it is malformed"},
       {5, 6, 1, 2, "a text in it is malformed"},
       {0, 7, 1, 1, "a tensor has an unknown flag"},
@@ -333,7 +388,7 @@ static void impossible_numbers_are_refused(void **state) {
       {1, 8, 8, UINT64_MAX / 64, NULL},
       {2, 8, 8, UINT64_MAX / 64, "it ends inside the values of a tensor"},
       {4, 6, 1, 2 + 16, "its padding is not zero"},
-      {7, 6, 1, 6, "it ends inside the values of a tensor"},
+      {8, 6, 1, 6, "it ends inside the values of a tensor"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     sample *s = make_sample();
@@ -365,10 +420,12 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(header_has_the_bytes_the_format_says),
     cmocka_unit_test(record_has_the_bytes_the_format_says),
     cmocka_unit_test(a_guard_has_the_bytes_the_format_says),
+    cmocka_unit_test(the_guard_of_calls_has_the_bytes_the_format_says),
     cmocka_unit_test(a_file_reads_back_as_it_was_written),
     cmocka_unit_test(files_cut_short_or_too_long_are_refused),
     cmocka_unit_test(every_flipped_bit_is_noticed),
-    cmocka_unit_test(another_version_is_not_supported),
+    cmocka_unit_test(other_versions_are_not_supported),
+    cmocka_unit_test(the_first_version_is_read_and_has_no_guards_of_calls),
     cmocka_unit_test(impossible_numbers_are_refused),
     cmocka_unit_test(padding_that_is_not_zero_is_refused),
 };

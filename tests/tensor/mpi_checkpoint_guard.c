@@ -5,38 +5,15 @@
 /* Saved states hold the codecs that tensors have fallen to. */
 
 #include "tests/tensor/guard_model.h"
+#include "tests/tensor/saved_blocks.h"
 
-enum { FALLS = 4, RUN_ON = 9, RANKS_MAX = 8 };
+enum { FALLS = 4, RUN_ON = 9 };
 
 static void make_steps(model *m, int first, int end) {
   for (int step = first; step < end; step++) {
     fill_model(m, step);
     step_model(m);
   }
-}
-
-/* The blocks of all ranks, one after the other. */
-static uint8_t *write_state(const model *m, size_t *size) {
-  int sizes_there[RANKS_MAX], places[RANKS_MAX] = {0};
-  size_t own = 0;
-  require(lcomm_state_size(m->comm, &own) == LCOMM_OK, "%s", lcomm_last_error(m->comm));
-  uint8_t *block = malloc(own);
-  require(lcomm_state_write(m->comm, block, own) == LCOMM_OK, "%s", lcomm_last_error(m->comm));
-  int mine = (int)own;
-  MPI_Allgather(&mine, 1, MPI_INT, sizes_there, 1, MPI_INT, MPI_COMM_WORLD);
-  *size = 0;
-  for (int i = 0; i < mpi_size; i++) {
-    places[i] = (int)*size;
-    *size += (size_t)sizes_there[i];
-  }
-  uint8_t *all = malloc(*size);
-  MPI_Allgatherv(block, mine, MPI_BYTE, all, sizes_there, places, MPI_BYTE, MPI_COMM_WORLD);
-  free(block);
-  return all;
-}
-
-static void read_state(const model *m, const uint8_t *bytes, size_t size) {
-  require(lcomm_state_read(m->comm, bytes, size) == LCOMM_OK, "%s", lcomm_last_error(m->comm));
 }
 
 static const char *const policies[] = {
@@ -51,9 +28,9 @@ static void compare(const char *policy) {
   int nodes = most_nodes();
   make_model(&straight, policy, nodes, LCOMM_AVG);
   make_steps(&straight, 0, FALLS);
-  uint8_t *bytes = write_state(&straight, &size);
+  uint8_t *bytes = write_blocks(straight.comm, &size);
   make_model(&restored, policy, nodes, LCOMM_AVG);
-  read_state(&restored, bytes, size);
+  read_blocks(restored.comm, bytes, size);
   for (int step = FALLS; step < FALLS + RUN_ON; step++) {
     make_steps(&straight, step, step + 1);
     make_steps(&restored, step, step + 1);
@@ -88,17 +65,17 @@ static void other_tensors_begin_with_the_codec_of_the_policy(void) {
     return;
   }
   make_model(&early, policies[0], 2, LCOMM_SUM);
-  uint8_t *bytes = write_state(&early, &size);
+  uint8_t *bytes = write_blocks(early.comm, &size);
   make_model(&late, policies[0], 2, LCOMM_SUM);
   make_steps(&late, 0, 2);
   require(strcmp(codec_after(&late, 0), "int8+ef") == 0, "next is %s", codec_after(&late, 0));
-  uint8_t *fallen = write_state(&late, &fallen_size);
-  read_state(&late, bytes, size);
+  uint8_t *fallen = write_blocks(late.comm, &fallen_size);
+  read_blocks(late.comm, bytes, size);
   make_steps(&late, 0, 1);
   require(strcmp(figures_of(&late, 0).codec, "topk:0.02+ef") == 0, "it travels by %s",
           figures_of(&late, 0).codec);
   make_model(&other, "net=topk:0.02+ef guard=1", 2, LCOMM_SUM);
-  read_state(&other, fallen, fallen_size);
+  read_blocks(other.comm, fallen, fallen_size);
   make_steps(&other, 2, 3);
   require(strcmp(figures_of(&other, 0).codec, "topk:0.02+ef") == 0, "it travels by %s",
           figures_of(&other, 0).codec);
@@ -119,9 +96,9 @@ static void codecs_are_kept_where_residuals_move(void) {
   }
   make_model(&before, policies[0], 4, LCOMM_SUM);
   make_steps(&before, 0, 2);
-  uint8_t *bytes = write_state(&before, &size);
+  uint8_t *bytes = write_blocks(before.comm, &size);
   make_model(&after, policies[0], 2, LCOMM_SUM);
-  read_state(&after, bytes, size);
+  read_blocks(after.comm, bytes, size);
   make_steps(&after, 2, 3);
   require(strcmp(figures_of(&after, 1).codec, "int8+ef") == 0, "it travels by %s",
           figures_of(&after, 1).codec);
