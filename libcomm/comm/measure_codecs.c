@@ -22,6 +22,7 @@ typedef struct trial {
   const lcomm_kernels *kernels;
   const lcomm_format *format;
   uint64_t count;           /* values */
+  double until_s;           /* by the clock: no second trial after that */
   lcomm_topk *topk;         /* of the sparse codec */
   lcomm_lossless *lossless; /* with the lossless stage */
   float *values;
@@ -108,7 +109,7 @@ static void decode(trial *t) {
 /* The fastest of some, for others may use the processor. */
 static double fastest_us(trial *t, void (*work)(trial *t)) {
   double best_s = 0;
-  for (int i = 0; i < REPETITIONS; i++) {
+  for (int i = 0; i < REPETITIONS && (i == 0 || lcomm_clock_s() < t->until_s); i++) {
     fill(t->values, t->count);
     double begun_s = lcomm_clock_s();
     work(t);
@@ -131,19 +132,29 @@ static bool try(trial t, double *encode_us, double *decode_us) {
   return made;
 }
 
-/* A line through the times of a short and a long vector. */
+static double speed_gb_s(uint64_t count, double taken_us) {
+  return (double)count * sizeof(float) / taken_us / 1e3;
+}
+
+/* A line through the times of a short and a long vector; through the long one alone where others
+ * used the processor while the short one was tried. */
 static void fit(double short_us, double long_us, double *gb_s, double *each_us) {
   double grown_us = long_us - short_us;
-  if (long_us > 0 && grown_us > 0) {
-    *gb_s = (double)(COUNT - SHORT_COUNT) * sizeof(float) / grown_us / 1e3;
+  if (grown_us > 0) {
+    *gb_s = speed_gb_s(COUNT - SHORT_COUNT, grown_us);
     double left_us = short_us - SHORT_COUNT * sizeof(float) / *gb_s / 1e3;
     *each_us = left_us > 0 ? left_us : 0;
+  } else if (long_us > 0) {
+    *gb_s = speed_gb_s(COUNT, long_us);
   }
 }
 
-lcomm_codec_cost lcomm_codec_cost_measure(const lcomm_kernels *kernels,
-                                          const lcomm_format *format) {
-  trial t = {.kernels = kernels, .format = format, .count = SHORT_COUNT};
+lcomm_codec_cost lcomm_codec_cost_measure(const lcomm_kernels *kernels, const lcomm_format *format,
+                                          double within_s) {
+  trial t = {.kernels = kernels,
+             .format = format,
+             .count = SHORT_COUNT,
+             .until_s = lcomm_clock_s() + within_s};
   double short_encode_us = 0, short_decode_us = 0, long_encode_us = 0, long_decode_us = 0;
   lcomm_codec_cost cost = {0};
   if (try(t, &short_encode_us, &short_decode_us)) {

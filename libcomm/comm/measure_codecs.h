@@ -9,7 +9,9 @@
 #include "libcomm/topo/topo.h"
 
 /* The speed of one codec on one core of this rank, on a chunk of values like those of a gradient;
- * some milliseconds. 0 where there is no memory to try it. */
-lcomm_codec_cost lcomm_codec_cost_measure(const lcomm_kernels *kernels, const lcomm_format *format);
+ * some milliseconds: the best of three trials, of one alone once `within_s` is over. 0 where there
+ * is no memory to try it. */
+lcomm_codec_cost lcomm_codec_cost_measure(const lcomm_kernels *kernels, const lcomm_format *format,
+                                          double within_s);
 
 #endif

@@ -14,6 +14,8 @@ typedef struct known {
   lcomm_codec_cost cost;
 } known;
 
+static const double WITHIN_S = 1; /* nobody waits for it but who asked */
+
 static const lcomm_kernels *kernels_in_use(void) {
   const char *isa = lcomm_env_get(LCOMM_ENV_ISA);
   const lcomm_kernels *named = isa ? lcomm_kernels_by_name(isa, NULL) : NULL;
@@ -29,7 +31,7 @@ static const lcomm_codec_cost *find(const lcomm_format *format) {
     }
   }
   known *made = &all[count < KNOWN_MAX ? count++ : KNOWN_MAX - 1];
-  *made = (known){*format, lcomm_codec_cost_measure(kernels_in_use(), format)};
+  *made = (known){*format, lcomm_codec_cost_measure(kernels_in_use(), format, WITHIN_S)};
   return &made->cost;
 }
 
