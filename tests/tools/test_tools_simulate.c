@@ -118,8 +118,9 @@ static void a_burst_passes_at_once_after_a_pause(void **state) {
   (void)state;
   simulate_link link = plain;
   link.burst_size = 1000;
-  simulate_port port = {0};
+  simulate_port port = {0}, fresh = {0};
   simulate_time now = SIMULATE_SECOND;
+  assert_int_equal(simulate_port_send(&fresh, &link, 1500, 0).last, 500 * 1000);
   assert_int_equal(simulate_port_send(&port, &link, 1000, now).last, now);
   assert_int_equal(simulate_port_send(&port, &link, 500, now).last, now + 500 * 1000);
   simulate_time later = now + 700 * 1000; /* 200 bytes of the burst are there again */

@@ -138,6 +138,7 @@ static void put_run(tool_json *w, const lcomm_bench_options *options) {
   tool_json_text(w, w->root, "floors", lcomm_roofline_instructions());
   tool_json_number(w, w->root, "threads", (double)options->threads);
   tool_json_number(w, w->root, "repetitions", (double)options->repetitions);
+  tool_json_number(w, w->root, "owners", (double)options->owners);
   tool_json_text(w, w->root, "pages", options->pages == TOOL_PAGES_HUGE ? "huge" : "usual");
   cJSON *kernels = tool_json_array(w, w->root, "kernels");
   for (size_t i = 0; i < options->table_count; i++) {

@@ -3,6 +3,7 @@
 #include "tools/codec/codec_options.h"
 
 #include "tools/codec/codec_options_internal.h"
+#include "tools/codec/codec_owners.h"
 
 #define MEMBER(member) offsetof(lcomm_bench_options, member)
 static const tool_option known[] = {
@@ -23,12 +24,29 @@ static const tool_option known[] = {
     TOOL_READ(0, "isa", lcomm_bench_set_tables),
     TOOL_READ(0, "size", lcomm_bench_set_sizes),
     TOOL_READ(0, "pages", lcomm_bench_set_pages),
+    TOOL_WHOLE(0, "owners", MEMBER(owners), 1, LCOMM_OWNERS_MAX),
     TOOL_WHOLE(0, "threads", MEMBER(threads), 1, LCOMM_BENCH_THREADS_MAX),
     TOOL_WHOLE('n', "repetitions", MEMBER(repetitions), 1, LCOMM_BENCH_REPETITIONS_MAX),
     TOOL_TEXT(0, "json", MEMBER(files.json_path)),
     TOOL_TEXT(0, "csv", MEMBER(files.csv_path)),
     TOOL_READ(0, "plot", lcomm_bench_set_plot),
     {0}};
+
+/* Of sums, whose payloads have no lossless stage here and no peers. */
+static bool can_be_owned(tool_command_line *line) {
+  const lcomm_bench_options *o = line->options;
+  if (o->owners > 1 && (o->peers > 0 || o->baselines)) {
+    return tool_refuse(line, "--owners is about sums in parts, --%s about whole vectors",
+                       o->peers > 0 ? "peers" : "baselines");
+  }
+  for (size_t i = 0; o->owners > 1 && i < o->codec_count; i++) {
+    const lcomm_format *format = &o->codecs[i].choice.format;
+    if (lcomm_format_is_sparse(format) && format->zstd) {
+      return tool_refuse(line, "--owners does not measure %s: leave +zstd away", o->codecs[i].text);
+    }
+  }
+  return true;
+}
 
 /* Words that do not go together, and what was not given. */
 static bool complete(tool_command_line *line) {
@@ -62,7 +80,7 @@ static bool complete(tool_command_line *line) {
   if (o->table_count == 0) {
     lcomm_bench_add_fastest_table(o);
   }
-  return o->codec_count > 0 || lcomm_bench_add_default_codecs(line);
+  return (o->codec_count > 0 || lcomm_bench_add_default_codecs(line)) && can_be_owned(line);
 }
 
 tool_parse lcomm_bench_options_parse(int argc, char **argv, lcomm_bench_options *options,
@@ -75,6 +93,7 @@ tool_parse lcomm_bench_options_parse(int argc, char **argv, lcomm_bench_options 
       .sizes = {256 << 10, 256 << 20},
       .size_count = 2,
       .threads = 1,
+      .owners = 1,
       .repetitions = 7};
   tool_parse parse = tool_options_parse(&line, known);
   return parse == TOOL_RUN && !complete(&line) ? TOOL_USAGE : parse;

@@ -56,6 +56,7 @@ typedef struct lcomm_bench_options {
   size_t size_count;
   uint64_t threads, repetitions, peers; /* peers 0: no sums */
   tool_pages_kind pages;
+  uint64_t owners; /* of a vector in a sum by top-k */
 
   lcomm_baseline baseline;
   double bandwidth; /* of a node in bytes/s, 0: no prediction */

@@ -31,10 +31,23 @@ typedef struct task {
 /* After the tables. */
 enum { VARIANT_MEMCPY, VARIANT_ROOFLINE };
 
+static void run_owners(lcomm_worker *worker, lcomm_operation operation,
+                       const lcomm_kernels *kernels) {
+  if (operation == LCOMM_OPERATION_ENCODE) {
+    lcomm_owners_encode(worker->owners, kernels, worker->source);
+  } else if (operation == LCOMM_OPERATION_DECODE) {
+    lcomm_owners_decode(worker->owners, worker->destination);
+  } else {
+    lcomm_owners_add(worker->owners, worker->destination);
+  }
+}
+
 static void run_codec(lcomm_worker *worker, lcomm_operation operation,
                       const lcomm_kernels *kernels) {
   lcomm_status status = LCOMM_OK;
-  if (operation == LCOMM_OPERATION_ENCODE) {
+  if (worker->owners) {
+    run_owners(worker, operation, kernels);
+  } else if (operation == LCOMM_OPERATION_ENCODE) {
     lcomm_under_test_encode(worker->tested, kernels, worker->source, 1);
   } else if (operation == LCOMM_OPERATION_DECODE) {
     status = lcomm_under_test_decode(worker->tested, kernels, worker->destination);

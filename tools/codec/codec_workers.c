@@ -70,7 +70,8 @@ lcomm_status lcomm_workers_create(const lcomm_bench_options *options, const lcom
                                   uint64_t size_bytes, lcomm_workers *workers) {
   *workers = (lcomm_workers){.threads = (size_t)options->threads,
                              .repetitions = (size_t)options->repetitions,
-                             .size_bytes = size_bytes};
+                             .size_bytes = size_bytes,
+                             .owners = (uint32_t)options->owners};
   lcomm_status status = allocate(workers);
   if (status == LCOMM_OK) {
     status = fill(workers, dataset);
@@ -85,6 +86,7 @@ void lcomm_workers_destroy(lcomm_workers *workers) {
   size_t size = (size_t)workers->size_bytes;
   for (size_t i = 0; workers->worker != NULL && i < workers->threads; i++) {
     lcomm_under_test_destroy(workers->worker[i].tested);
+    lcomm_owners_destroy(workers->worker[i].owners);
     tool_pages_free(workers->worker[i].source, size);
     tool_pages_free(workers->worker[i].destination, size);
     tool_pages_free(workers->worker[i].scratch, size);
@@ -99,8 +101,14 @@ lcomm_status lcomm_workers_set_codec(lcomm_workers *workers, const lcomm_bench_c
   for (size_t i = 0; i < workers->threads; i++) {
     lcomm_worker *worker = &workers->worker[i];
     lcomm_under_test_destroy(worker->tested);
+    lcomm_owners_destroy(worker->owners);
     worker->tested = NULL;
+    worker->owners = NULL;
     if (!codec || status != LCOMM_OK) {
+      continue;
+    }
+    if (workers->owners > 1 && lcomm_format_is_sparse(&codec->choice.format)) {
+      status = lcomm_owners_create(&codec->choice, worker->count, workers->owners, &worker->owners);
       continue;
     }
     lcomm_under_test_shape shape = {.choice = &codec->choice, .count = worker->count};

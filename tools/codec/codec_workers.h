@@ -7,6 +7,7 @@
  * first to touch, so that they lie in memory close to it. */
 
 #include "tools/codec/codec_dataset.h"
+#include "tools/codec/codec_owners.h"
 #include "tools/codec/codec_under_test.h"
 #include "tools/common/tool_timing.h"
 
@@ -14,6 +15,7 @@ typedef struct lcomm_worker {
   size_t count; /* values of each buffer */
   float *source, *destination, *scratch;
   lcomm_under_test *tested; /* NULL: no codec yet */
+  lcomm_owners *owners;     /* instead of it, where vectors have several; NULL: one */
   lcomm_status status;      /* of what went wrong in a timing, OK at first */
   const void *task;         /* for the runner of a timing; the same for all workers */
   void *own;                /* for it too, one for each worker */
@@ -22,6 +24,7 @@ typedef struct lcomm_worker {
 typedef struct lcomm_workers {
   size_t threads, repetitions;
   uint64_t size_bytes;  /* of float32 in a buffer */
+  uint32_t owners;      /* of a vector, for sparse codecs */
   lcomm_worker *worker; /* owned, one for each thread */
   void **pointers;      /* to them, for a timing */
 } lcomm_workers;

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "tools/common/tool_origin.h"
 #include "tools/experiment/experiment_estimate.h"
 #include "tools/experiment/experiment_folder.h"
 #include "tools/experiment/experiment_runs.h"
@@ -70,9 +72,17 @@ static char *workload_of(const experiment *of, const experiment_group *it, doubl
 
 /* ------------------------------------------------------------------- command */
 
-/* Processors of the machine that all results are of: "2 x AMD ..."; 0: not known, or several. */
-static int processors_of(const experiment *of) {
-  int found = 0;
+/* What emulated hosts share. */
+typedef struct shared {
+  int processors; /* 0: not known */
+  long cache;     /* bytes of the last level; 0: not known */
+} shared;
+
+/* Of the machine that all results are of, "2 x AMD ...", its cache where it is this one; nothing is
+ * known of several. */
+static shared shared_of(const experiment *of) {
+  char here[TOOL_ORIGIN_TEXT_MAX];
+  shared found = {0};
   const char *machine = NULL;
   for (size_t i = 0; i < of->count; i++) {
     const experiment_result *had = &of->results[i];
@@ -80,17 +90,21 @@ static int processors_of(const experiment *of) {
       continue;
     }
     if (machine && strcmp(machine, had->machine) != 0) {
-      return 0;
+      return (shared){0};
     }
     machine = had->machine;
-    found = (int)strtol(machine, NULL, 10);
+    found.processors = (int)strtol(machine, NULL, 10);
+  }
+  if (machine && strcmp(machine, tool_origin_machine(here)) == 0) {
+    long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    found.cache = size > 0 ? size : 0;
   }
   return found;
 }
 
 /* As tools/cluster makes hosts: a link lets 128 KiB pass at once after a pause, and hosts share the
  * processors of the machine. */
-static void add_world(experiment_command *command, const experiment_group *it, int processors) {
+static void add_world(experiment_command *command, const experiment_group *it, shared machine) {
   static const double LATENCY_MS = 0.03;
   experiment_command_add(command, "simulate");
   experiment_command_add_printed(command, "--nodes=%d", it->world.hosts);
@@ -98,7 +112,8 @@ static void add_world(experiment_command *command, const experiment_group *it, i
   experiment_command_add_printed(command, "--link=%s", it->rate);
   experiment_command_add_printed(command, "--latency=%.6gms", it->delay_ms + LATENCY_MS);
   experiment_command_add(command, "--burst=128K");
-  experiment_command_add_printed(command, "--processors=%d", processors);
+  experiment_command_add_printed(command, "--processors=%d", machine.processors);
+  experiment_command_add_printed(command, "--cache=%ld", machine.cache);
   experiment_command_add(command, "--one-machine");
   experiment_command_add_printed(command, "--policy=%s", it->policy);
 }
@@ -182,14 +197,14 @@ static bool write_workload(const experiment_groups *of, size_t i, int processors
   return good;
 }
 
-static void simulate_training(experiment_groups *of, size_t i, int processors, const char *folder) {
+static void simulate_training(experiment_groups *of, size_t i, shared machine, const char *folder) {
   experiment_group *it = &of->groups[i];
   experiment_command command = {.count = 0};
   char path[EXPERIMENT_PATH_MAX];
-  if (!write_workload(of, i, processors, folder, path, &it->simulated)) {
+  if (!write_workload(of, i, machine.processors, folder, path, &it->simulated)) {
     return;
   }
-  add_world(&command, it, processors);
+  add_world(&command, it, machine);
   add_steps(&command, it->steps);
   experiment_command_add_printed(&command, "--workload=%s", path);
   it->simulated.step_s = run(&command, &it->simulated);
@@ -226,7 +241,7 @@ static bool has_tensors(const char *policy) {
   return strstr(policy, "+ef") || strstr(policy, "auto:topk");
 }
 
-static void simulate_rows(experiment_group *it, int processors) {
+static void simulate_rows(experiment_group *it, shared machine) {
   static const double SAMPLES = 5.0, WARMUPS = 1.0; /* where its options do not say */
   double steps = experiment_option_number(it->of->options, "-n ", SAMPLES) +
                  experiment_option_number(it->of->options, "-w ", WARMUPS);
@@ -237,7 +252,7 @@ static void simulate_rows(experiment_group *it, int processors) {
   }
   for (size_t r = 0; r < it->row_count; r++) {
     experiment_command command = {.count = 0};
-    add_world(&command, it, processors);
+    add_world(&command, it, machine);
     if (!has_tensors(it->policy)) {
       experiment_command_add(&command, "--calls");
     }
@@ -267,7 +282,7 @@ static void compare(experiment_groups *of) {
 }
 
 void experiment_groups_simulate(experiment_groups *of, const char *folder) {
-  int processors = processors_of(of->of);
+  shared machine = shared_of(of->of);
   mkdir(folder, 0777);
   for (size_t i = 0; i < of->count; i++) {
     experiment_group *it = &of->groups[i];
@@ -275,13 +290,13 @@ void experiment_groups_simulate(experiment_groups *of, const char *folder) {
       continue;
     }
     it->simulated.tried = true;
-    if (processors <= 0) {
+    if (machine.processors <= 0) {
       snprintf(it->simulated.why, sizeof it->simulated.why,
                "the results are not of one machine whose processors are known");
     } else if (it->epoch_count > 0) {
-      simulate_training(of, i, processors, folder);
+      simulate_training(of, i, machine, folder);
     } else {
-      simulate_rows(it, processors);
+      simulate_rows(it, machine);
     }
   }
   compare(of);

@@ -87,7 +87,7 @@ static bool choose_communication(simulate_engine *engine, uint32_t rank, simulat
   uint32_t id;
   if (it->inbox.count > 0) {
     simulate_chore chore = pop(&it->inbox);
-    return begin(agent, SIMULATE_CHORE, chore.run, chore.step, chore.work);
+    return begin(agent, chore.task, chore.run, chore.step, chore.work);
   }
   if (it->current != SIMULATE_NONE && it->runs[it->current] &&
       choose_of_run(engine, rank, it->current, agent)) {
@@ -271,6 +271,32 @@ static void note_work(simulate_engine *engine, uint32_t index, const simulate_ag
   }
 }
 
+static void end_task(simulate_engine *engine, uint32_t rank, const simulate_agent *done) {
+  switch (done->task) {
+  case SIMULATE_BACKWARD:
+    end_backward(engine, rank);
+    break;
+  case SIMULATE_COPY:
+    simulate_run_copied(engine, rank, done->run);
+    break;
+  case SIMULATE_STEP:
+    simulate_run_worked(engine, rank, done->run, done->step);
+    break;
+  case SIMULATE_TAKE:
+    simulate_message_taken(engine, rank, done->run, done->step);
+    break;
+  case SIMULATE_ANSWER:
+    simulate_message_answer(engine, rank, done->run, done->step);
+    break;
+  case SIMULATE_GO:
+    simulate_message_post(engine, rank, done->run, done->step);
+    break;
+  case SIMULATE_SPEND:
+  case SIMULATE_IDLE:
+    break;
+  }
+}
+
 void simulate_agent_worked(simulate_engine *engine, uint32_t index) {
   simulate_agent *agent = &engine->agents[index];
   simulate_agent done = *agent;
@@ -281,15 +307,7 @@ void simulate_agent_worked(simulate_engine *engine, uint32_t index) {
     return;
   }
   agent->task = SIMULATE_IDLE;
-  if (done.task == SIMULATE_BACKWARD) {
-    end_backward(engine, rank);
-  } else if (done.task == SIMULATE_COPY) {
-    simulate_run_copied(engine, rank, done.run);
-  } else if (done.task == SIMULATE_STEP) {
-    simulate_run_worked(engine, rank, done.run, done.step);
-  } else if (done.run != SIMULATE_NONE) {
-    simulate_message_taken(engine, rank, done.run, done.step);
-  }
+  end_task(engine, rank, &done);
   give_up_processor(engine, index);
   simulate_agent_wake(engine, index);
 }

@@ -64,8 +64,11 @@ void simulate_engine_look(simulate_engine *engine, uint32_t rank) {
 
 static void handle(simulate_engine *engine, const simulate_event *event) {
   switch ((simulate_event_kind)event->kind) {
-  case SIMULATE_POST:
-    simulate_message_post(engine, event->rank, event->run, event->step);
+  case SIMULATE_ASKS:
+    simulate_message_asks(engine, event->rank, event->run, event->step);
+    break;
+  case SIMULATE_ANSWERED:
+    simulate_message_answered(engine, event->rank, event->run, event->step);
     break;
   case SIMULATE_SENT:
     simulate_message_sent(engine, event->rank, event->run, event->step);

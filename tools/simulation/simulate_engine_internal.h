@@ -12,7 +12,8 @@
 enum { SIMULATE_NONE = UINT32_MAX };
 
 typedef enum simulate_event_kind {
-  SIMULATE_POST,     /* a message may leave: rank, run, step of the sender */
+  SIMULATE_ASKS,     /* a long message would come: rank, run, step of the receiver */
+  SIMULATE_ANSWERED, /* it may come: of the sender */
   SIMULATE_SENT,     /* its last byte has left: likewise */
   SIMULATE_ARRIVES,  /* its first byte is there: of the receiver */
   SIMULATE_RECEIVED, /* its last byte is there: likewise */
@@ -34,29 +35,33 @@ typedef struct simulate_run {
   uint32_t left, net_sends;
   simulate_time begun;
   simulate_bits ready, held;
-  uint64_t *arrived; /* a bit for each step: the message is there, its step is not ready yet */
+  /* A bit for each step that is not ready yet: its message is there, or would come. */
+  uint64_t *arrived, *asked;
   uint16_t *waits;
 } simulate_run;
 
-/* What a processor has to do for messages: finish step of run, or, without a run, only spend
- * time. */
+typedef enum simulate_task_kind {
+  SIMULATE_IDLE,
+  SIMULATE_SPEND,  /* for bytes that flow */
+  SIMULATE_TAKE,   /* a message that has come */
+  SIMULATE_ANSWER, /* a long message that would come */
+  SIMULATE_GO,     /* the answer: the message leaves */
+  SIMULATE_STEP,
+  SIMULATE_COPY, /* from the tensors, or back */
+  SIMULATE_BACKWARD
+} simulate_task_kind;
+
+/* What a processor has to do for messages: one of the tasks from SPEND to GO. */
 typedef struct simulate_chore {
   simulate_time work;
   uint32_t run, step;
+  simulate_task_kind task;
 } simulate_chore;
 
 typedef struct simulate_inbox {
   simulate_chore *items;
   uint32_t first, count, room;
 } simulate_inbox;
-
-typedef enum simulate_task_kind {
-  SIMULATE_IDLE,
-  SIMULATE_CHORE,
-  SIMULATE_STEP,
-  SIMULATE_COPY, /* from the tensors, or back */
-  SIMULATE_BACKWARD
-} simulate_task_kind;
 
 /* A thread: it does one task at a time. Agent 2 r communicates for rank r, 2 r + 1 computes. */
 typedef struct simulate_agent {
@@ -134,6 +139,9 @@ void simulate_run_worked(simulate_engine *engine, uint32_t rank, uint32_t id, ui
 void simulate_run_copied(simulate_engine *engine, uint32_t rank, uint32_t id);
 
 /* Events of messages. */
+void simulate_message_asks(simulate_engine *engine, uint32_t rank, uint32_t id, uint32_t step);
+void simulate_message_answer(simulate_engine *engine, uint32_t rank, uint32_t id, uint32_t step);
+void simulate_message_answered(simulate_engine *engine, uint32_t rank, uint32_t id, uint32_t step);
 void simulate_message_post(simulate_engine *engine, uint32_t rank, uint32_t id, uint32_t step);
 void simulate_message_sent(simulate_engine *engine, uint32_t rank, uint32_t id, uint32_t step);
 void simulate_message_arrives(simulate_engine *engine, const simulate_event *event);

@@ -18,17 +18,18 @@ simulate_time simulate_wire_time(const simulate_link *link, uint64_t size) {
   return time_on_wire(link, simulate_wire_size(link, size));
 }
 
-/* The generic cell rate algorithm: a port that was idle for a while is ahead of its rate by a
- * burst at most. Returns when the last byte passes; *first, when the first one does. */
+/* The generic cell rate algorithm: a port that was idle for a while, as all are before the first
+ * message, is ahead of its rate by a burst at most. *until: when what is queued would be over if it
+ * had waited for the burst first. Returns when the last byte passes; *first, when the first one
+ * does. */
 static simulate_time pass(simulate_time *until, const simulate_link *link, uint64_t size,
                           simulate_time now, simulate_time *first) {
   simulate_time burst = link->burst_size > 0 ? time_on_wire(link, link->burst_size) : 0;
-  simulate_time ahead = now > burst ? now - burst : 0;
-  simulate_time begin = *until > ahead ? *until : ahead;
-  *first = begin > now ? begin : now;
+  simulate_time begin = *until > now ? *until : now;
+  *first = begin > now + burst ? begin - burst : now;
   *until = begin + simulate_wire_time(link, size);
   *until = *until < SIMULATE_TIME_MAX ? *until : SIMULATE_TIME_MAX;
-  return *until > now ? *until : now;
+  return *until > now + burst ? *until - burst : now;
 }
 
 simulate_departure simulate_port_send(simulate_port *port, const simulate_link *link, uint64_t size,

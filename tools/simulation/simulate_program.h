@@ -15,7 +15,7 @@ typedef struct simulate_step {
   simulate_time cached;  /* a computation: picoseconds, in a cache */
   uint32_t peer;         /* of a message: rank */
   uint32_t message;      /* of a message: running number, as both ends know it */
-  uint32_t partner;      /* of a SEND: the simulated rank that receives ... */
+  uint32_t partner;      /* of a message: the simulated rank at its other end ... */
   uint32_t partner_step; /* ... and its step */
   uint32_t next_first, next_count;
   float vector, residual; /* a computation: shares of these arrays that it touches */

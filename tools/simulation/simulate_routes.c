@@ -57,8 +57,9 @@ static int mirrored(int node, int nodes, simulate_mirror mirror) {
   return mirror == SIMULATE_MIRROR_ROTATION ? (nodes - node) % nodes : node;
 }
 
-static bool route(const lcomm_topo *topo, const expectations *it, int sender,
-                  simulate_mirror mirror, simulate_step *step) {
+static bool route(const lcomm_topo *topo, const expectations *it, simulate_program *programs,
+                  int sender, uint32_t index, simulate_mirror mirror) {
+  simulate_step *step = &programs[sender].steps[index];
   int receiver = (int)step->peer, from = sender;
   if (mirror != SIMULATE_MIRROR_NONE) {
     int node = mirrored(topo->node[step->peer], topo->nodes, mirror);
@@ -71,7 +72,13 @@ static bool route(const lcomm_topo *topo, const expectations *it, int sender,
   }
   step->partner = (uint32_t)receiver;
   step->partner_step = it->steps[receiver][first[from] + step->message];
-  return step->partner_step != UINT32_MAX;
+  if (step->partner_step == UINT32_MAX) {
+    return false;
+  }
+  simulate_step *received = &programs[receiver].steps[step->partner_step];
+  received->partner = (uint32_t)sender;
+  received->partner_step = index;
+  return true;
 }
 
 static bool route_all(const lcomm_topo *topo, const expectations *it, simulate_program *programs,
@@ -80,10 +87,9 @@ static bool route_all(const lcomm_topo *topo, const expectations *it, simulate_p
   for (int rank = 0; rank < it->ranks; rank++) {
     expected += it->first[(size_t)rank * ((size_t)it->size + 1) + (size_t)it->size];
     for (uint32_t i = 0; i < programs[rank].step_count; i++) {
-      simulate_step *step = &programs[rank].steps[i];
-      if (step->kind == LCOMM_STEP_SEND) {
+      if (programs[rank].steps[i].kind == LCOMM_STEP_SEND) {
         sent++;
-        if (!route(topo, it, rank, mirror, step)) {
+        if (!route(topo, it, programs, rank, i, mirror)) {
           return false;
         }
       }

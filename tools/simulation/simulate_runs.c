@@ -14,7 +14,7 @@
 static simulate_run *make_run(const simulate_program *program) {
   uint32_t count = program->step_count;
   size_t sets = simulate_bits_words(count), flags = simulate_bits_low(count);
-  simulate_run *run = calloc(1, sizeof *run + (2 * sets + flags) * sizeof(uint64_t) +
+  simulate_run *run = calloc(1, sizeof *run + (2 * sets + 2 * flags) * sizeof(uint64_t) +
                                     ((size_t)count + 1) * sizeof *run->waits);
   if (!run) {
     return NULL;
@@ -25,7 +25,8 @@ static simulate_run *make_run(const simulate_program *program) {
   run->ready = simulate_bits_at(words, count);
   run->held = simulate_bits_at(words + sets, count);
   run->arrived = words + 2 * sets;
-  run->waits = (uint16_t *)(void *)(run->arrived + flags);
+  run->asked = run->arrived + flags;
+  run->waits = (uint16_t *)(void *)(run->asked + flags);
   for (uint32_t i = 0; i < count; i++) {
     run->waits[i] = program->steps[i].waits_for;
   }
@@ -85,14 +86,14 @@ static simulate_time posting(const simulate_engine *engine, const simulate_step 
   return simulate_handling_of(link_of(engine, step), step->work).first;
 }
 
-/* Longer messages wait until the receiver has answered. */
+/* Longer messages wait until the receiver has answered, between two of its computations. */
 static void leave(simulate_engine *engine, uint32_t rank, uint32_t id, uint32_t index) {
   const simulate_step *step = &engine->ranks[rank].runs[id]->program->steps[index];
   const simulate_link *link = link_of(engine, step);
   bool asks = link->rendezvous_size > 0 && step->work > link->rendezvous_size;
   if (asks && link->latency > 0) {
-    simulate_engine_push(engine, SIMULATE_POST, engine->now + 2 * link->latency, rank, id, index,
-                         0);
+    simulate_engine_push(engine, SIMULATE_ASKS, engine->now + link->latency, step->partner, id,
+                         step->partner_step, 0);
     return;
   }
   simulate_message_post(engine, rank, id, index);
@@ -122,6 +123,12 @@ static void finish_later(simulate_engine *engine, uint32_t index) {
   engine->broken |= !simulate_fifo_push(&engine->finishing, index);
 }
 
+/* The sender of a long message hears that it may come. */
+static void answer(simulate_engine *engine, const simulate_step *step, uint32_t id) {
+  simulate_engine_push(engine, SIMULATE_ANSWERED, engine->now + link_of(engine, step)->latency,
+                       step->partner, id, step->partner_step, 0);
+}
+
 /* What takes no time is over at once, what takes a processor waits for it. */
 static void make_ready(simulate_engine *engine, uint32_t rank, uint32_t id, uint32_t index) {
   simulate_run *run = engine->ranks[rank].runs[id];
@@ -129,6 +136,8 @@ static void make_ready(simulate_engine *engine, uint32_t rank, uint32_t id, uint
   if (step->kind == LCOMM_STEP_RECV) {
     if (take_flag(run->arrived, index)) {
       finish_later(engine, index);
+    } else if (take_flag(run->asked, index)) {
+      answer(engine, step, id);
     }
     return;
   }
@@ -241,8 +250,38 @@ static simulate_port *port_of(simulate_engine *engine, uint32_t rank, uint32_t l
 
 static void spend(simulate_engine *engine, uint32_t rank, simulate_time work) {
   if (work > 0) {
-    simulate_agent_chore(engine, rank, (simulate_chore){work, SIMULATE_NONE, SIMULATE_NONE});
+    simulate_agent_chore(engine, rank,
+                         (simulate_chore){work, SIMULATE_NONE, SIMULATE_NONE, SIMULATE_SPEND});
   }
+}
+
+/* A message about a message. */
+static void handle_control(simulate_engine *engine, uint32_t rank, uint32_t id, uint32_t index,
+                           simulate_task_kind task) {
+  const simulate_step *step = &engine->ranks[rank].runs[id]->program->steps[index];
+  simulate_time work = simulate_handling_of(link_of(engine, step), 0).first;
+  simulate_agent_chore(engine, rank, (simulate_chore){work, id, index, task});
+}
+
+void simulate_message_asks(simulate_engine *engine, uint32_t rank, uint32_t id, uint32_t index) {
+  if (simulate_run_of(engine, rank, id)) {
+    handle_control(engine, rank, id, index, SIMULATE_ANSWER);
+  }
+}
+
+/* Memory for what is received has to be there: the step is ready. */
+void simulate_message_answer(simulate_engine *engine, uint32_t rank, uint32_t id, uint32_t index) {
+  simulate_run *run = engine->ranks[rank].runs[id];
+  if (run->phase == SIMULATE_STEPS && run->waits[index] == 0) {
+    answer(engine, &run->program->steps[index], id);
+  } else {
+    run->asked[index / 64] |= UINT64_C(1) << (index % 64);
+  }
+}
+
+void simulate_message_answered(simulate_engine *engine, uint32_t rank, uint32_t id,
+                               uint32_t index) {
+  handle_control(engine, rank, id, index, SIMULATE_GO);
 }
 
 void simulate_message_post(simulate_engine *engine, uint32_t rank, uint32_t id, uint32_t index) {
@@ -295,7 +334,7 @@ void simulate_message_received(simulate_engine *engine, uint32_t rank, uint32_t 
   const simulate_step *step = &engine->ranks[rank].runs[id]->program->steps[index];
   simulate_time work = posting(engine, step);
   if (work > 0) {
-    simulate_agent_chore(engine, rank, (simulate_chore){work, id, index});
+    simulate_agent_chore(engine, rank, (simulate_chore){work, id, index, SIMULATE_TAKE});
   } else {
     simulate_message_taken(engine, rank, id, index);
   }
