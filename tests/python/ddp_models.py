@@ -20,23 +20,45 @@ TOP_K = "net=topk:0.05+ef min=0 exempt=*.bias"
 
 
 @contextlib.contextmanager
-def group(folder, rank, size):
+def group(folder, rank, size, backend="gloo", **options):
     torch.set_num_threads(1)
     where = f"file://{folder}/group"
-    distributed.init_process_group("gloo", init_method=where, rank=rank, world_size=size)
+    distributed.init_process_group(
+        backend, init_method=where, rank=rank, world_size=size, **options
+    )
     yield
     distributed.destroy_process_group()
 
 
-def over_group(size, folder, work):
-    """work(rank) on ranks with a process group of gloo."""
+def over_group(size, folder, work, **options):
+    """work(rank) on ranks with a process group, of gloo unless another backend is given."""
 
     def rank(number):
-        with group(folder, number, size):
+        with group(folder, number, size, **options):
             return work(number)
 
     folder.mkdir(exist_ok=True)
     return forked(size, rank)
+
+
+def over_group_that_breaks(size, folder, work, **options):
+    """The same without an end: other ranks may be gone."""
+
+    def rank(number):
+        context = group(folder, number, size, **options)
+        context.__enter__()
+        return work(number)
+
+    return forked(size, rank)
+
+
+def raised(call, *arguments, **options):
+    """(name of the class, text) of whatever a call raises."""
+    try:
+        call(*arguments, **options)
+    except Exception as trouble:
+        return type(trouble).__name__, str(trouble)
+    return None, "nothing was raised"
 
 
 class Net(torch.nn.Module):

@@ -11,20 +11,13 @@ from ddp_models import (  # skipped without torch
     DDP,
     Known,
     Net,
-    group,
     hooked,
     over_group,
+    over_group_that_breaks,
+    raised,
     steps_of,
 )
-from worlds import Lost, forked, free_port, programs
-
-
-def raised(call):
-    try:
-        call()
-    except Exception as trouble:
-        return type(trouble).__name__, str(trouble)
-    return None, "nothing was raised"
+from worlds import Lost, free_port, programs
 
 
 def test_a_killed_rank_is_named_by_backward_on_every_other(tmp_path):
@@ -44,15 +37,6 @@ def test_a_killed_rank_is_named_by_backward_on_every_other(tmp_path):
         assert kind == "RuntimeError" and "rank 1" in sentence, sentence
         assert re.search(r"(Transport|Remote|PeerTimeout)Error: rank ", sentence), sentence
         assert again[0] == "RuntimeError"
-
-
-def over_group_that_breaks(size, folder, work):
-    def rank(number):
-        context = group(folder, number, size)
-        context.__enter__()
-        return work(number)
-
-    return forked(size, rank)
 
 
 def test_a_state_of_another_model_is_refused_on_every_rank(tmp_path):

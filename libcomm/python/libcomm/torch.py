@@ -10,6 +10,10 @@ Gradients are then averaged by libcomm: exactly inside a node, through the polic
 nodes. Each parameter is a tensor of libcomm, known by its name in the module: exempt=*.bias,
 net[embed*]=int8 and the like fit it, and what error feedback remembers belongs to the parameter,
 in whichever of DDP's buckets it is.
+
+To import this also registers the backend "lcomm": init_process_group("lcomm"), for DDP without the
+hook, FSDP and whatever else calls torch.distributed. Sums, and reduce-scatters, go through the
+policy's codec, without error feedback; all else is exact.
 """
 
 # Annotations are no strings here: DDP looks at those of hooks.
@@ -23,9 +27,18 @@ import torch
 import torch.distributed
 
 from ._feedback import State as SavedState
+from ._torch_backend import Options, communicator, register
+from ._torch_work import _result_of, flat
 from .communicator import Communicator
 from .errors import Error, StateError
 from .tensors import Tensor
+
+__all__ = [
+    "Options",
+    "State",
+    "communicator",
+    "compress",
+]
 
 Future = torch.futures.Future
 _END = None  # of the queue
@@ -59,11 +72,6 @@ def _over_group(group: Any, policy: Optional[str], options: Dict[str, Any]) -> C
     rank = torch.distributed.get_rank(group)
     size = torch.distributed.get_world_size(group)
     return Communicator.from_allgather(rank, size, _gather_over(group), policy, **options)
-
-
-def _flat(parameter: torch.Tensor) -> torch.Tensor:
-    """Its memory as a vector, whatever the order of its dimensions."""
-    return parameter.detach().as_strided((parameter.numel(),), (1,), parameter.storage_offset())
 
 
 def _trained(model: torch.nn.Module) -> List[Tuple[str, torch.Tensor]]:
@@ -124,7 +132,7 @@ class State:
 
     def _add(self, named: Iterable[Tuple[str, torch.Tensor]]) -> None:
         for name, parameter in named:
-            self._tensors[id(parameter)] = self.comm.add_tensor(name, _flat(parameter), op="avg")
+            self._tensors[id(parameter)] = self.comm.add_tensor(name, flat(parameter), op="avg")
             self._parameters.append(parameter)
         if self._saved is not None:
             saved, self._saved = self._saved, None
@@ -240,14 +248,6 @@ def _devices_of(buffer: torch.Tensor) -> List[torch.device]:
     return [buffer.device] if buffer.is_cuda else []
 
 
-def _result_of(future: Any) -> torch.Tensor:
-    """A failure becomes that of the future that DDP waits for, with its sentence."""
-    result = future.value()
-    if isinstance(result, BaseException):
-        raise RuntimeError(f"{type(result).__name__}: {result}")
-    return result
-
-
 def _work(state: Any, buckets: "queue.SimpleQueue[Optional[_Bucket]]") -> None:
     """The worker: ends steps, and completes the futures of their buckets."""
     step: List[_Bucket] = []
@@ -284,3 +284,6 @@ def compress(
     backward() on every rank, as a RuntimeError with libcomm's sentence.
     """
     return state._take(bucket)
+
+
+register()
