@@ -13,7 +13,8 @@ in whichever of DDP's buckets it is.
 
 To import this also registers the backend "lcomm": init_process_group("lcomm"), for DDP without the
 hook, FSDP and whatever else calls torch.distributed. Sums, and reduce-scatters, go through the
-policy's codec, without error feedback; all else is exact.
+policy's codec, without error feedback; all else is exact. DistributedOptimizer is for training
+loops without either.
 """
 
 # Annotations are no strings here: DDP looks at those of hooks.
@@ -28,14 +29,22 @@ import torch.distributed
 
 from ._feedback import State as SavedState
 from ._torch_backend import Options, communicator, register
+from ._torch_optimizer import (
+    DistributedOptimizer,
+    broadcast_optimizer_state,
+    broadcast_parameters,
+)
 from ._torch_work import _result_of, flat
 from .communicator import Communicator
 from .errors import Error, StateError
 from .tensors import Tensor
 
 __all__ = [
+    "DistributedOptimizer",
     "Options",
     "State",
+    "broadcast_optimizer_state",
+    "broadcast_parameters",
     "communicator",
     "compress",
 ]
