@@ -13,6 +13,7 @@ from worlds import PATIENCE_S, ROOT, free_port, launched, programs
 
 SGD = str(ROOT / "libcomm" / "python" / "examples" / "numpy_sgd.py")
 DDP_MNIST = str(ROOT / "libcomm" / "python" / "examples" / "ddp_mnist.py")
+FSDP = str(ROOT / "libcomm" / "python" / "examples" / "fsdp.py")
 needs_torch = pytest.mark.skipif(
     not importlib.util.find_spec("torch"), reason="no torch (package python3-torch)"
 )
@@ -76,6 +77,42 @@ def test_ddp_mnist_learns_under_mpirun_with_top_k():
 def test_ddp_mnist_learns_under_torchrun_with_int8(tmp_path):
     status, output = by_torchrun(tmp_path, DDP_MNIST, *DRAWN.split(), "net=int8")
     assert status == 0 and float(re.search(r"accuracy ([0-9.]+)", output).group(1)) > 0.3, output
+
+
+def has_fully_shard():
+    try:
+        from torch.distributed.fsdp import fully_shard  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+needs_fully_shard = pytest.mark.skipif(
+    not has_fully_shard(), reason="no torch, or one without fully_shard (2.6 has it)"
+)
+
+
+def learned_in_shards(output):
+    found = re.search(r"accuracy ([0-9.]+) on 2 ranks, parameters alike: True", output)
+    assert found and float(found.group(1)) > 0.3, output
+    sent, exact = re.search(r"between nodes: (\d+) bytes, exact (\d+)", output).groups()
+    assert int(sent) < 0.9 * int(exact)
+
+
+@needs_fully_shard
+def test_fsdp_learns_under_torchrun_with_int8(tmp_path):
+    status, output = by_torchrun(tmp_path, FSDP, *DRAWN.split(), "net=int8")
+    assert status == 0, output
+    learned_in_shards(output)
+
+
+@needs_fully_shard
+@needs_mpi
+def test_fsdp_learns_under_mpirun_with_int8():
+    words = [FSDP, *DRAWN.split(), "net=int8"]
+    status, output = launched(2, words, MASTER_PORT=str(free_port()))
+    assert status == 0, output
+    learned_in_shards(output)
 
 
 def test_a_wrong_policy_is_a_sentence_on_every_rank():
