@@ -12,8 +12,6 @@
  * unquantised sum and the replicas would drift apart.
  */
 
-#include <stdlib.h>
-
 #include "libcomm/sched/exchange.h"
 
 static void send_contributions(lcomm_schedule *schedule, const lcomm_exchange *exchange) {
@@ -30,43 +28,14 @@ static void send_contributions(lcomm_schedule *schedule, const lcomm_exchange *e
   }
 }
 
-static void sum_my_piece(lcomm_schedule *schedule, const lcomm_exchange *exchange,
-                         lcomm_span mine) {
-  int size = exchange->group.size, me = exchange->group.me;
-  uint32_t *sources = malloc((size_t)size * sizeof *sources);
-  if (!sources) {
-    schedule->status = LCOMM_ERR_MEMORY;
-    return;
-  }
-  sources[me] = LCOMM_SOURCE_SELF;
-  for (int i = 1; i < size; i++) {
-    int peer = (me + size - i) % size;
-    sources[peer] = lcomm_schedule_slot(schedule, exchange->stage, mine.count);
-    lcomm_schedule_receive(schedule, sources[peer], exchange->group.ranks[peer]);
-  }
-  lcomm_schedule_sum(schedule, mine, sources, (uint32_t)size, LCOMM_FEEDBACK_KEEP);
-  free(sources);
-}
-
-static void publish(lcomm_schedule *schedule, const lcomm_exchange *exchange, lcomm_span mine,
-                    uint32_t *result) {
-  int size = exchange->group.size, me = exchange->group.me;
-  *result = lcomm_schedule_slot(schedule, LCOMM_STAGE_RESULT, mine.count);
-  lcomm_schedule_encode(schedule, mine, *result, 1, LCOMM_FEEDBACK_OWNER);
-  lcomm_schedule_decode(schedule, *result, mine, LCOMM_NO_SLOT);
-  for (int i = 1; i < size; i++) {
-    lcomm_schedule_send(schedule, *result, exchange->group.ranks[(me + i) % size]);
-  }
-}
-
 void lcomm_direct_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                         uint32_t *results) {
   int size = exchange->group.size, me = exchange->group.me;
   lcomm_span mine = lcomm_span_piece(exchange->span, (uint32_t)size, (uint32_t)me);
   send_contributions(schedule, exchange);
   if (mine.count > 0) {
-    sum_my_piece(schedule, exchange, mine);
-    publish(schedule, exchange, mine, &results[me]);
+    lcomm_ownership owned = {mine, LCOMM_SOURCE_SELF, LCOMM_NO_SLOT, LCOMM_FEEDBACK_KEEP};
+    lcomm_exchange_own(schedule, exchange, &owned, &results[me]);
   }
   for (int i = 1; i < size; i++) {
     int peer = (me + size - i) % size;

@@ -98,6 +98,31 @@ void lcomm_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchan
   }
 }
 
+void lcomm_exchange_own(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                        const lcomm_ownership *it, uint32_t *result) {
+  int size = exchange->group.size, me = exchange->group.me;
+  uint64_t count = lcomm_span_count(it->span);
+  uint32_t *sources = malloc((size_t)size * sizeof *sources);
+  if (!sources) {
+    schedule->status = LCOMM_ERR_MEMORY;
+    return;
+  }
+  sources[me] = it->own;
+  for (int i = 1; i < size; i++) {
+    int peer = (me + size - i) % size;
+    sources[peer] = lcomm_schedule_slot(schedule, exchange->stage, count);
+    lcomm_schedule_receive(schedule, sources[peer], exchange->group.ranks[peer]);
+  }
+  lcomm_schedule_sum(schedule, it->span, sources, (uint32_t)size, it->feedback);
+  free(sources);
+  *result = lcomm_schedule_slot(schedule, LCOMM_STAGE_RESULT, count);
+  lcomm_schedule_encode(schedule, it->span, *result, 1, LCOMM_FEEDBACK_OWNER);
+  lcomm_schedule_decode(schedule, *result, it->span, it->commit);
+  for (int i = 1; i < size; i++) {
+    lcomm_schedule_send(schedule, *result, exchange->group.ranks[(me + i) % size]);
+  }
+}
+
 bool lcomm_collect_build(lcomm_schedule *schedule, lcomm_group group, lcomm_span span, int owner,
                          uint32_t *sources) {
   if (group.me != owner) {

@@ -65,6 +65,18 @@ void lcomm_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchan
 bool lcomm_collect_build(lcomm_schedule *schedule, lcomm_group group, lcomm_span span, int owner,
                          uint32_t *sources);
 
+/* The second phase of direct and sparse at an owner: sum in group order, encode once, share. */
+typedef struct lcomm_ownership {
+  lcomm_span span; /* what it owns of the exchange */
+  uint32_t own;    /* its own contribution: a slot, or LCOMM_SOURCE_SELF */
+  uint32_t commit; /* of the result's DECODE: a slot, or LCOMM_NO_SLOT */
+  lcomm_feedback feedback;
+} lcomm_ownership;
+
+/* *result receives the slot of the result. */
+void lcomm_exchange_own(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                        const lcomm_ownership *it, uint32_t *result);
+
 /* One per kind, each in its own file; called by lcomm_exchange_build. */
 void lcomm_direct_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                         uint32_t *results);

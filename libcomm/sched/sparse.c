@@ -10,39 +10,11 @@
  *   was sent *and* selected again (COMMIT).
  */
 
-#include <stdlib.h>
-
 #include "libcomm/sched/exchange.h"
 
 static lcomm_span stripe_of(const lcomm_exchange *exchange, int part) {
   return (lcomm_span){exchange->span.first, exchange->span.count, (uint32_t)exchange->group.size,
                       (uint32_t)part};
-}
-
-static void own_my_stripe(lcomm_schedule *schedule, const lcomm_exchange *exchange,
-                          uint32_t my_slot, uint32_t *result) {
-  int size = exchange->group.size, me = exchange->group.me;
-  lcomm_span mine = stripe_of(exchange, me);
-  uint64_t count = lcomm_span_count(mine);
-  uint32_t *sources = malloc((size_t)size * sizeof *sources);
-  if (!sources) {
-    schedule->status = LCOMM_ERR_MEMORY;
-    return;
-  }
-  sources[me] = my_slot;
-  for (int i = 1; i < size; i++) {
-    int peer = (me + size - i) % size;
-    sources[peer] = lcomm_schedule_slot(schedule, exchange->stage, count);
-    lcomm_schedule_receive(schedule, sources[peer], exchange->group.ranks[peer]);
-  }
-  lcomm_schedule_sum(schedule, mine, sources, (uint32_t)size, LCOMM_FEEDBACK_NONE);
-  free(sources);
-  *result = lcomm_schedule_slot(schedule, LCOMM_STAGE_RESULT, count);
-  lcomm_schedule_encode(schedule, mine, *result, 1, LCOMM_FEEDBACK_OWNER);
-  lcomm_schedule_decode(schedule, *result, mine, my_slot);
-  for (int i = 1; i < size; i++) {
-    lcomm_schedule_send(schedule, *result, exchange->group.ranks[(me + i) % size]);
-  }
 }
 
 void lcomm_sparse_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
@@ -64,8 +36,11 @@ void lcomm_sparse_build(lcomm_schedule *schedule, const lcomm_exchange *exchange
       lcomm_schedule_send(schedule, first + (uint32_t)peer, exchange->group.ranks[peer]);
     }
   }
-  if (lcomm_span_count(stripe_of(exchange, me)) > 0) {
-    own_my_stripe(schedule, exchange, first + (uint32_t)me, &results[me]);
+  lcomm_span mine = stripe_of(exchange, me);
+  if (lcomm_span_count(mine) > 0) {
+    uint32_t slot = first + (uint32_t)me;
+    lcomm_ownership owned = {mine, slot, slot, LCOMM_FEEDBACK_NONE};
+    lcomm_exchange_own(schedule, exchange, &owned, &results[me]);
   }
   for (int i = 1; i < size; i++) {
     int peer = (me + size - i) % size;
