@@ -101,7 +101,7 @@ double lcomm_squares_norm(const lcomm_squares *squares) {
 
 /* --------------------------------------------------------------- clipping */
 
-double lcomm_clip_norm(const void *values, lcomm_dtype dtype, uint64_t n) {
+static double norm_of(const void *values, lcomm_dtype dtype, uint64_t n) {
   lcomm_squares squares = {0, 0};
   lcomm_squares_add(&squares, values, dtype, n);
   return lcomm_squares_norm(&squares);
@@ -121,7 +121,7 @@ void lcomm_clip_scale(const lcomm_kernels *kernels, void *values, lcomm_dtype dt
 
 void lcomm_clip(const lcomm_kernels *kernels, void *values, lcomm_dtype dtype, uint64_t n,
                 double limit) {
-  double factor = lcomm_clip_factor(lcomm_clip_norm(values, dtype, n), limit);
+  double factor = lcomm_clip_factor(norm_of(values, dtype, n), limit);
   if (factor < 1) {
     lcomm_clip_scale(kernels, values, dtype, n, factor);
   }

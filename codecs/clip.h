@@ -22,10 +22,7 @@ void lcomm_squares_add(lcomm_squares *squares, const void *values, lcomm_dtype d
 /* The L2 norm of all of them. */
 double lcomm_squares_norm(const lcomm_squares *squares);
 
-/* That of one array. */
-double lcomm_clip_norm(const void *values, lcomm_dtype dtype, uint64_t n);
-
-/* Scale n values down so that this norm is at most `limit`. */
+/* Scale n values down so that their norm is at most `limit`. */
 void lcomm_clip(const lcomm_kernels *kernels, void *values, lcomm_dtype dtype, uint64_t n,
                 double limit);
 

@@ -23,7 +23,8 @@ void lcomm_rank_fine(lcomm_rank_histogram *histogram, uint32_t low) {
   histogram->shift = FINE_SHIFT;
 }
 
-uint32_t lcomm_rank_find(const lcomm_rank_histogram *histogram, uint64_t rank, uint64_t *within) {
+/* The bin of the rank-th greatest value; *within is its rank in that bin. */
+static uint32_t find(const lcomm_rank_histogram *histogram, uint64_t rank, uint64_t *within) {
   uint32_t bin = LCOMM_RANK_BINS - 1;
   for (; bin > 0 && histogram->bin[bin] < rank; bin--) {
     rank -= histogram->bin[bin];
@@ -136,6 +137,6 @@ static size_t gather(const lcomm_entries *entries, magnitude_range range, uint64
 uint64_t lcomm_rank_nth(const lcomm_rank_histogram *histogram, const lcomm_entries *entries,
                         uint64_t rank, uint64_t *key) {
   uint64_t within;
-  uint32_t bin = lcomm_rank_find(histogram, rank, &within);
+  uint32_t bin = find(histogram, rank, &within);
   return nth_greatest(key, gather(entries, range_of(histogram, bin), key), (size_t)within);
 }

@@ -48,9 +48,6 @@ static inline void lcomm_rank_count(lcomm_rank_histogram *histogram, float value
   histogram->bin[lcomm_rank_bin(histogram, value)]++;
 }
 
-/* The bin of the rank-th greatest value; *within is its rank in that bin. */
-uint32_t lcomm_rank_find(const lcomm_rank_histogram *histogram, uint64_t rank, uint64_t *within);
-
 /* The key of the rank-th greatest of the entries, all of which were counted;
  * 1 <= rank <= entries->count. `key` has room for a key of each entry. */
 uint64_t lcomm_rank_nth(const lcomm_rank_histogram *histogram, const lcomm_entries *entries,

@@ -147,15 +147,7 @@ lcomm_status lcomm_step_clip(lcomm_comm *comm, lcomm_run *run, const lcomm_buffe
  * have agreed on the tensors (lcomm_tensors_plan). */
 lcomm_status lcomm_buckets_start(lcomm_comm *comm);
 
-/* Compare the tensors between the ranks, unless they agree already. Collective;
- * MISMATCH and transport errors, sticky. */
-lcomm_status lcomm_tensors_compare(lcomm_comm *comm);
-
 /* The part of a tensor whose residual is in `feedback` (NULL: none). */
 lcomm_ef_shard lcomm_tensor_shard(const lcomm_tensor *tensor, const lcomm_feedback_state *feedback);
-
-/* What is carried to the next result of a tensor, as a residual of this rank: writes `count`
- * values. One rank answers for all; false on the others, and when there is nothing. */
-bool lcomm_tensor_carried(const lcomm_tensor *tensor, float *residual);
 
 #endif

@@ -341,7 +341,9 @@ static const float *carried_to(const lcomm_tensor *tensor) {
   return carried && bucket ? carried + tensor->offset : carried;
 }
 
-bool lcomm_tensor_carried(const lcomm_tensor *tensor, float *residual) {
+/* What is carried to the next result of a tensor, as a residual of this rank: writes `count`
+ * values. One rank answers for all; false on the others, and when there is nothing. */
+static bool get_carried(const lcomm_tensor *tensor, float *residual) {
   const lcomm_comm *comm = tensor->comm;
   const float *carried = carried_to(tensor);
   if (!carried || comm->rank != 0) {
@@ -363,7 +365,7 @@ lcomm_status lcomm_tensor_residual(lcomm_comm *comm, const lcomm_tensor *tensor,
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "lcomm_tensor_residual: a step is in flight; call it between the steps");
   }
-  if (lcomm_tensor_carried(tensor, residual)) {
+  if (get_carried(tensor, residual)) {
     return LCOMM_OK;
   }
   memset(residual, 0, tensor->count * sizeof(float));

@@ -112,7 +112,8 @@ static lcomm_status compare(lcomm_comm *comm) {
   return status;
 }
 
-lcomm_status lcomm_tensors_compare(lcomm_comm *comm) {
+/* Unless they agree already. Collective; MISMATCH and transport errors, sticky. */
+static lcomm_status compare_anew(lcomm_comm *comm) {
   bool same = comm->tensors->compared && comm->tensors->pending == 0;
   lcomm_status status = same ? LCOMM_OK : compare(comm);
   comm->tensors->compared = status == LCOMM_OK;
@@ -129,7 +130,7 @@ lcomm_status lcomm_tensors_plan(lcomm_comm *comm) {
   if (lcomm_tensors_are_planned(comm)) {
     return LCOMM_OK;
   }
-  LCOMM_TRY(lcomm_tensors_compare(comm));
+  LCOMM_TRY(compare_anew(comm));
   for (size_t i = 0; i < comm->tensors->count; i++) {
     comm->tensors->list[i]->planned = !comm->tensors->list[i]->frozen;
   }
