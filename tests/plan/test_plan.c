@@ -196,14 +196,17 @@ static void all_ranks_make_plans_with_the_same_hash(void **state) {
   lcomm_plan_destroy(first);
 }
 
+static lcomm_exchange_kind exchange_of(const char *policy, int ranks, int nodes, uint64_t count) {
+  lcomm_plan *plan = make_plan(policy, ranks, nodes, 0, allreduce_of(count));
+  lcomm_exchange_kind exchange = plan->shape.exchange;
+  lcomm_plan_destroy(plan);
+  return exchange;
+}
+
 static void a_ring_is_only_taken_for_exact_bytes(void **state) {
   (void)state;
-  lcomm_plan *plan = make_plan("algo=ring", 8, 4, 0, allreduce_of(LARGE));
-  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_RING);
-  lcomm_plan_destroy(plan);
-  plan = make_plan("node=int8 algo=ring", 4, 1, 0, allreduce_of(LARGE));
-  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_DIRECT);
-  lcomm_plan_destroy(plan);
+  assert_int_equal(exchange_of("algo=ring", 8, 4, LARGE), LCOMM_EXCHANGE_RING);
+  assert_int_equal(exchange_of("node=int8 algo=ring", 4, 1, LARGE), LCOMM_EXCHANGE_DIRECT);
 }
 
 static void long_exact_sums_between_many_nodes_go_around_a_ring(void **state) {
@@ -212,15 +215,9 @@ static void long_exact_sums_between_many_nodes_go_around_a_ring(void **state) {
   assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_RING);
   assert_true(plan->shape.hierarchical);
   lcomm_plan_destroy(plan);
-  plan = make_plan("net=none", 8, 4, 0, allreduce_of(50000));
-  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_HALVING);
-  lcomm_plan_destroy(plan);
-  plan = make_plan("net=none", 10, 5, 0, allreduce_of(50000));
-  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_DIRECT);
-  lcomm_plan_destroy(plan);
-  plan = make_plan("net=none", 8, 2, 0, allreduce_of(LARGE));
-  assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_DIRECT);
-  lcomm_plan_destroy(plan);
+  assert_int_equal(exchange_of("net=none", 8, 4, 50000), LCOMM_EXCHANGE_HALVING);
+  assert_int_equal(exchange_of("net=none", 10, 5, 50000), LCOMM_EXCHANGE_DIRECT);
+  assert_int_equal(exchange_of("net=none", 8, 2, LARGE), LCOMM_EXCHANGE_DIRECT);
 }
 
 /* Their partial sums would be rounded at every hop. */

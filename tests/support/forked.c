@@ -165,8 +165,9 @@ void forked_run(int ranks, forked_function function) {
 
 void forked_test(void **state) {
   const forked_property *property = *state;
+  int victim = property->victim > 0 ? property->victim : FORKED_NOBODY;
   size_t most = sizeof property->ranks / sizeof *property->ranks;
   for (size_t i = 0; i < most && property->ranks[i] > 0; i++) {
-    forked_run(property->ranks[i], property->function);
+    forked_run_dying(property->ranks[i], victim, property->function);
   }
 }

@@ -35,13 +35,22 @@ void forked_run_dying(int ranks, int dies, forked_function function);
 #define FORKED_TEST_BY(test, property, ...)                                                        \
   {                                                                                                \
     .name = #property, .test_func = test, .initial_state = &(forked_property) {                    \
-      property, { __VA_ARGS__ }                                                                    \
+      property, {__VA_ARGS__}, 0                                                                   \
+    }                                                                                              \
+  }
+
+/* With so many ranks, of which number `dies` must be killed meanwhile; it is not 0. */
+#define FORKED_TEST_DYING(property, count, dies)                                                   \
+  {                                                                                                \
+    .name = #property, .test_func = forked_test, .initial_state = &(forked_property) {             \
+      property, {count}, dies                                                                      \
     }                                                                                              \
   }
 
 typedef struct forked_property {
   forked_function function;
   int ranks[4]; /* 0: no more */
+  int victim;   /* 0: nobody */
 } forked_property;
 
 /* The test of that line; its state is a forked_property. */

@@ -25,28 +25,16 @@ static inline size_t fuzz_take(fuzz_bytes *in, void *bytes, size_t size) {
   return taken;
 }
 
-static inline uint8_t fuzz_u8(fuzz_bytes *in) {
-  uint8_t value;
-  fuzz_take(in, &value, sizeof(value));
-  return value;
-}
-
-static inline uint16_t fuzz_u16(fuzz_bytes *in) {
-  uint16_t value;
-  fuzz_take(in, &value, sizeof(value));
-  return value;
-}
-
-static inline uint32_t fuzz_u32(fuzz_bytes *in) {
-  uint32_t value;
-  fuzz_take(in, &value, sizeof(value));
-  return value;
-}
-
-static inline uint64_t fuzz_u64(fuzz_bytes *in) {
-  uint64_t value;
-  fuzz_take(in, &value, sizeof(value));
-  return value;
-}
+/* fuzz_u8(in) and so on: the next number. */
+#define FUZZ_NUMBER(name, type)                                                                    \
+  static inline type name(fuzz_bytes *in) {                                                        \
+    type value;                                                                                    \
+    fuzz_take(in, &value, sizeof(value));                                                          \
+    return value;                                                                                  \
+  }
+FUZZ_NUMBER(fuzz_u8, uint8_t)
+FUZZ_NUMBER(fuzz_u16, uint16_t)
+FUZZ_NUMBER(fuzz_u32, uint32_t)
+FUZZ_NUMBER(fuzz_u64, uint64_t)
 
 #endif

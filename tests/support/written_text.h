@@ -7,6 +7,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,6 +24,17 @@ static inline FILE *open_text(char **text) {
   FILE *file = open_memstream(text, &size);
   assert_non_null(file);
   return file;
+}
+
+/* Fields of the line of comma-separated values at `line`; quotes hide commas. */
+static inline size_t field_count(const char *line) {
+  size_t fields = 1;
+  bool quoted = false;
+  for (; *line != '\n' && *line != '\0'; line++) {
+    quoted ^= *line == '"';
+    fields += *line == ',' && !quoted;
+  }
+  return fields;
 }
 
 #endif

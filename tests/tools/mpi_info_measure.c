@@ -72,12 +72,17 @@ static int refuse_to_open(const lcomm_device_ipc *ipc, void **allocation) {
   return 1;
 }
 
+/* With a device that differs from the real one. */
+static void measure_with(const lcomm_device_table *other, const char *remark) {
+  lcomm_device_replace(other);
+  measure_and_find(remark);
+  lcomm_device_replace(device);
+}
+
 static void memory_that_cannot_be_opened_leaves_the_figure_of_the_host(void) {
   lcomm_device_table other = *device;
   other.ipc.open = refuse_to_open;
-  lcomm_device_replace(&other);
-  measure_and_find("because the device of rank 0 cannot open its peer's memory: ");
-  lcomm_device_replace(device);
+  measure_with(&other, "because the device of rank 0 cannot open its peer's memory: ");
 }
 
 static int lie_about_the_size(const void *pointer, lcomm_device_ipc *ipc) {
@@ -89,9 +94,7 @@ static int lie_about_the_size(const void *pointer, lcomm_device_ipc *ipc) {
 static void memory_that_is_too_small_is_not_read(void) {
   lcomm_device_table other = *device;
   other.ipc.get = lie_about_the_size;
-  lcomm_device_replace(&other);
-  measure_and_find("because the memory that is lent is too small");
-  lcomm_device_replace(device);
+  measure_with(&other, "because the memory that is lent is too small");
 }
 
 static void text_of_peers_stays_on_one_line(void) {

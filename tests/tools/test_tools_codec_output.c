@@ -220,17 +220,6 @@ static int end(void **state) {
   return 0;
 }
 
-/* Fields of a line that begins at `line`; quotes hide commas. */
-static size_t field_count(const char *line) {
-  size_t fields = 1;
-  bool quoted = false;
-  for (; *line != '\n' && *line != '\0'; line++) {
-    quoted ^= *line == '"';
-    fields += *line == ',' && !quoted;
-  }
-  return fields;
-}
-
 static void every_line_of_csv_has_eleven_fields(void **state) {
   const run *r = *state;
   FILE *file = open_text(&text);

@@ -278,33 +278,33 @@ static void make_results(double factor) {
   }
 }
 
-static void the_answer_says_what_pays_and_from_where_on_nothing(void **state) {
+static experiment_answer answer_of(double factor) {
   experiment_groups groups;
   experiment_answer answer;
-  (void)state;
-  make_results(2.0);
+  make_results(factor);
   assert_true(experiment_groups_make(&of, &groups));
   experiment_answer_make(&groups, &answer);
+  experiment_groups_free(&groups);
+  return answer;
+}
+
+static void the_answer_says_what_pays_and_from_where_on_nothing(void **state) {
+  (void)state;
+  experiment_answer answer = answer_of(2.0);
   assert_non_null(strstr(answer.sentences[0], "At 50mbit"));
   assert_non_null(strstr(answer.sentences[0], "net=int8 reaches 50 % in 0.5 of the time"));
   assert_non_null(strstr(answer.sentences[1], "From 1gbit on nothing pays"));
   assert_non_null(strstr(answer.sentences[1], "net=int8 breaks even near 224 Mbit/s"));
   assert_non_null(strstr(answer.sentences[2], "After 1 epoch exact has 78.50 %"));
   assert_non_null(strstr(answer.sentences[2], "(78.00 to 79.00 over 2 runs)"));
-  experiment_groups_free(&groups);
   experiment_end(&of);
 }
 
 static void the_answer_says_that_nothing_pays(void **state) {
-  experiment_groups groups;
-  experiment_answer answer;
   (void)state;
-  make_results(0.5);
-  assert_true(experiment_groups_make(&of, &groups));
-  experiment_answer_make(&groups, &answer);
+  experiment_answer answer = answer_of(0.5);
   assert_non_null(strstr(answer.sentences[0], "it does not pay"));
   assert_non_null(strstr(answer.sentences[1], "Nothing pays at any rate"));
-  experiment_groups_free(&groups);
   experiment_end(&of);
 }
 

@@ -18,11 +18,16 @@
 
 enum { CONTEXT = 8 };
 
-static void text_comes_as_windows_with_a_label_at_each_position(void **state) {
-  (void)state;
+static task load_builtin(int context) {
   task made;
   failure why = {0};
-  assert_int_equal(task_load(CONTEXT, "builtin", 1, &made, &why), 0);
+  assert_int_equal(task_load(context, "builtin", 1, &made, &why), 0);
+  return made;
+}
+
+static void text_comes_as_windows_with_a_label_at_each_position(void **state) {
+  (void)state;
+  task made = load_builtin(CONTEXT);
   assert_true(task_is_text(&made));
   assert_int_equal(made.labels, CONTEXT);
   assert_int_equal(made.classes, 256);
@@ -44,9 +49,7 @@ static void text_comes_as_windows_with_a_label_at_each_position(void **state) {
 
 static void the_last_window_ends_within_the_text_at_any_shift(void **state) {
   (void)state;
-  task made;
-  failure why = {0};
-  assert_int_equal(task_load(CONTEXT, "builtin", 1, &made, &why), 0);
+  task made = load_builtin(CONTEXT);
   size_t end = (CONTEXT - 1) + (size_t)made.train_count * CONTEXT;
   assert_true(end < made.text.train.size);
   assert_true((size_t)made.test_count * CONTEXT < made.text.test.size);
@@ -55,9 +58,7 @@ static void the_last_window_ends_within_the_text_at_any_shift(void **state) {
 
 static void the_order_depends_on_seed_and_epoch_alone(void **state) {
   (void)state;
-  task made;
-  failure why = {0};
-  assert_int_equal(task_load(CONTEXT, "builtin", 1, &made, &why), 0);
+  task made = load_builtin(CONTEXT);
   size_t size = made.train_count * sizeof(uint32_t);
   uint32_t *one = test_malloc(size), *two = test_malloc(size);
   task_begin_epoch(&made, 1, 2, one);
@@ -74,9 +75,7 @@ static void the_order_depends_on_seed_and_epoch_alone(void **state) {
 
 static void images_come_with_one_label(void **state) {
   (void)state;
-  task made;
-  failure why = {0};
-  assert_int_equal(task_load(0, "builtin", 1, &made, &why), 0);
+  task made = load_builtin(0);
   assert_false(task_is_text(&made));
   assert_int_equal(made.labels, 1);
   float *one = test_malloc(3 * 784 * sizeof *one);

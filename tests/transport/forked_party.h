@@ -23,4 +23,20 @@ static inline lcomm_transport_setup setup_of(forked *self, double timeout_s) {
                                  .timeout_s = timeout_s};
 }
 
+static inline lcomm_status try_open_by(forked *self, const lcomm_transport_table *v,
+                                       double timeout_s, lcomm_transport **t, lcomm_why *why) {
+  lcomm_transport_setup setup = setup_of(self, timeout_s);
+  *t = NULL;
+  why->text[0] = '\0';
+  return v->open(&setup, t, why);
+}
+
+static inline party open_party_by(forked *self, const lcomm_transport_table *v, double timeout_s) {
+  lcomm_why why;
+  party p = {self, NULL, v};
+  lcomm_status status = try_open_by(self, v, timeout_s, &p.t, &why);
+  forked_require(self, status == LCOMM_OK, "open: %s", why.text);
+  return p;
+}
+
 #endif

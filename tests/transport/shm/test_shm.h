@@ -23,17 +23,11 @@
 static const double LIMIT_S = 20;
 
 UNUSED static lcomm_status try_open(forked *self, lcomm_transport **t, lcomm_why *why) {
-  lcomm_transport_setup setup = setup_of(self, LIMIT_S);
-  *t = NULL;
-  return lcomm_transport_shm.open(&setup, t, why);
+  return try_open_by(self, &lcomm_transport_shm, LIMIT_S, t, why);
 }
 
 UNUSED static party open_party(forked *self) {
-  lcomm_why why;
-  party p = {self, NULL, &lcomm_transport_shm};
-  lcomm_status status = try_open(self, &p.t, &why);
-  forked_require(self, status == LCOMM_OK, "open: %s", why.text);
-  return p;
+  return open_party_by(self, &lcomm_transport_shm, LIMIT_S);
 }
 
 /* All ranks of the transport, which may be threads. */

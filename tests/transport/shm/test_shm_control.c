@@ -113,7 +113,7 @@ static void an_error_wakes_who_sleeps(forked *self) {
   close_party(&p);
 }
 
-static void tell_and_die(forked *self) {
+static void an_error_outlives_its_teller(forked *self) {
   unsigned char message[LCOMM_CONTROL_SIZE], in[8];
   lcomm_transfer received;
   lcomm_status status = LCOMM_OK;
@@ -131,15 +131,10 @@ static void tell_and_die(forked *self) {
   p.v->close(p.t, false);
 }
 
-static void an_error_outlives_its_teller(void **state) {
-  (void)state;
-  forked_run_dying(2, 1, tell_and_die);
-}
-
 static const struct CMUnitTest tests[] = {
     FORKED_TEST(an_error_is_heard_behind_tickets_and_a_full_ring, 2),
     FORKED_TEST(the_first_error_of_every_peer_is_heard_once, 2, 5),
     FORKED_TEST(an_error_wakes_who_sleeps, 2),
-    cmocka_unit_test(an_error_outlives_its_teller),
+    FORKED_TEST_DYING(an_error_outlives_its_teller, 2, 1),
 };
 RUN_TESTS(tests)

@@ -70,27 +70,17 @@ static void outlive_the_peer(forked *self, bool with_pidfd) {
   p.v->close(p.t, false);
 }
 
-static void outlive_with_pidfd(forked *self) {
+static void a_killed_peer_is_named(forked *self) {
   outlive_the_peer(self, true);
 }
 
 /* The process number is no longer anybody's once the parent has seen the end. */
-static void outlive_without_pidfd(forked *self) {
+static void a_killed_peer_is_named_without_pidfd(forked *self) {
   outlive_the_peer(self, false);
 }
 
-static void a_killed_peer_is_named(void **state) {
-  (void)state;
-  forked_run_dying(2, 1, outlive_with_pidfd);
-}
-
-static void a_killed_peer_is_named_without_pidfd(void **state) {
-  (void)state;
-  forked_run_dying(2, 1, outlive_without_pidfd);
-}
-
 /* The ways that need the sender alive. */
-static void leave_in_the_midst(forked *self) {
+static void a_message_whose_sender_goes_comes_to_an_end(forked *self) {
   enum { SIZE = 4 << 20, LAST = WAYS - 2 };
   static unsigned char in[SIZE], private[SIZE];
   for (int w = 4; w <= LAST; w++) {
@@ -111,11 +101,6 @@ static void leave_in_the_midst(forked *self) {
     }
     p.v->close(p.t, false);
   }
-}
-
-static void a_message_whose_sender_goes_comes_to_an_end(void **state) {
-  (void)state;
-  forked_run_dying(2, 1, leave_in_the_midst);
 }
 
 /* A process whose number another one has now: its pidfd says that it has ended, and reading
@@ -214,10 +199,10 @@ static void closing_does_not_wait_for_ever(forked *self) {
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_killed_peer_is_named),
-    cmocka_unit_test(a_killed_peer_is_named_without_pidfd),
+    FORKED_TEST_DYING(a_killed_peer_is_named, 2, 1),
+    FORKED_TEST_DYING(a_killed_peer_is_named_without_pidfd, 2, 1),
     FORKED_TEST(a_lender_is_looked_at_once_behind_the_last_piece, 2),
-    cmocka_unit_test(a_message_whose_sender_goes_comes_to_an_end),
+    FORKED_TEST_DYING(a_message_whose_sender_goes_comes_to_an_end, 2, 1),
     FORKED_TEST(a_peer_that_closes_is_named_after_its_notice, 2),
     FORKED_TEST(what_was_sent_arrives_though_its_sender_closes, 2),
     FORKED_TEST(closing_does_not_wait_for_ever, 2),

@@ -74,7 +74,7 @@ static void few_files_are_held(forked *self) {
   require_nothing_left(self, before);
 }
 
-static void leave_everything(forked *self) {
+static void nothing_is_left_after_a_killed_process(forked *self) {
   int files = count_files();
   static unsigned char bytes[3 << 20];
   lcomm_transfer transfers[40];
@@ -93,11 +93,6 @@ static void leave_everything(forked *self) {
                  "a message came from nowhere");
   p.v->close(p.t, false);
   require_nothing_left(self, files);
-}
-
-static void nothing_is_left_after_a_killed_process(void **state) {
-  (void)state;
-  forked_run_dying(2, 1, leave_everything);
 }
 
 static void memory_that_was_not_given_back_outlives_the_transport(forked *self) {
@@ -313,7 +308,7 @@ static void regions_come_and_go(forked *self) {
 static const struct CMUnitTest tests[] = {
     FORKED_TEST(nothing_is_left_after_a_thousand_opens, 2),
     FORKED_TEST(few_files_are_held, 2, 4),
-    cmocka_unit_test(nothing_is_left_after_a_killed_process),
+    FORKED_TEST_DYING(nothing_is_left_after_a_killed_process, 2, 1),
     FORKED_TEST(memory_that_was_not_given_back_outlives_the_transport, 2),
     FORKED_TEST(only_ranks_of_one_machine_meet, 3),
     cmocka_unit_test(what_is_not_what_was_offered_is_refused),

@@ -55,17 +55,11 @@ UNUSED static void ucx_test(void **state) {
 }
 
 UNUSED static lcomm_status try_open(forked *self, lcomm_transport **t, lcomm_why *why) {
-  lcomm_transport_setup setup = setup_of(self, LIMIT_S);
-  *t = NULL;
-  why->text[0] = '\0';
-  return lcomm_transport_ucx.open(&setup, t, why);
+  return try_open_by(self, &lcomm_transport_ucx, LIMIT_S, t, why);
 }
 
 UNUSED static party open_party(forked *self) {
-  lcomm_why why;
-  party p = {self, NULL, &lcomm_transport_ucx};
-  lcomm_status status = try_open(self, &p.t, &why);
-  forked_require(self, status == LCOMM_OK, "open: %s", why.text);
+  party p = open_party_by(self, &lcomm_transport_ucx, LIMIT_S);
   for (int peer = 0; peer < self->size; peer++) {
     forked_require(self, p.v->reaches(p.t, peer) == (peer != self->rank), "reaches %d: %s", peer,
                    p.t->why);
