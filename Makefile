@@ -98,6 +98,11 @@ BUILD := build/$(BUILD_KEY)
 # ------------------------------------------------------------------ sources
 CU_KERNELS := $(wildcard kernels/cuda/*.cu)
 CU_SOURCES := $(CU_KERNELS) $(wildcard libcomm/device/cuda/*.cu)
+# The trainer multiplies matrices by cuBLASLt where the toolkit has it, else by a kernel of its own.
+CU_BLAS := $(addprefix trainer/cuda/,train_cuda_blas.cu train_cuda_without_blas.cu)
+CU_TRAINER_KERNELS := $(filter-out $(CU_BLAS) %_module.cu,$(wildcard trainer/cuda/*.cu))
+HAVE_BLASLT := $(wildcard $(dir $(realpath $(shell command -v $(NVCC) 2>/dev/null)))../include/cublasLt.h)
+CU_TRAINER := $(CU_TRAINER_KERNELS) trainer/cuda/train_cuda_module.cu $(word $(if $(HAVE_BLASLT),1,2),$(CU_BLAS))
 CU_TESTS := $(shell find tests -name 'cuda_*.c' 2>/dev/null | sort)
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 # The probe compiles a kernel once and remembers the answer; it runs only when
@@ -105,6 +110,7 @@ FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 HAVE_CUDA := $(if $(CU_SOURCES)$(CU_TESTS),$(shell NVCC='$(NVCC)' tools/build/cuda-probe status))
 ifneq ($(HAVE_CUDA),yes)
 CU_SOURCES :=
+CU_TRAINER :=
 endif
 
 # On other processors than x86-64 the scalar table is the only one.
@@ -144,13 +150,14 @@ INTERPOSER_PARTS := $(filter $(addprefix %/interpose_,handshake.c pattern.c ef_b
   $(INTERPOSER_SOURCES))
 CLIENT_SOURCES := $(wildcard tests/clients/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c tests/support/emulated/*.c tests/wire/decoder*.c)
-EMULATED_SOURCES := $(CU_KERNELS) $(wildcard tests/kernels/cuda/*.cu)
+EMULATED_SOURCES := $(CU_KERNELS) $(CU_TRAINER_KERNELS) $(wildcard tests/kernels/cuda/*.cu)
 SAN_SOURCES := $(if $(SAN),$(wildcard tests/support/sanitizer/*.c))
 OTHER_TESTS := $(if $(HAVE_UCX),,tests/transport/ucx/test_ucx_% tests/engine/mpi_device_ucx.c)
 # A build without MPI has neither what speaks MPI nor the tests of that.
 ifeq ($(HAVE_MPI),)
 WITH_MPI_SOURCES :=
 TRAINER_SOURCES :=
+CU_TRAINER :=
 TOOL_SOURCES := $(filter-out %_perf.c,$(TOOL_SOURCES))
 PERF_SOURCES :=
 INTERPOSER_SOURCES :=
@@ -178,6 +185,7 @@ WITH_MPI := $(if $(HAVE_MPI),$(BUILD)/libcomm-with-mpi.so)
 WITH_MPI_ARCHIVE := $(if $(HAVE_MPI),$(BUILD)/libcomm-with-mpi.a)
 INTERPOSER := $(if $(HAVE_MPI),$(BUILD)/libcomm-mpi.so)
 CUDA_MODULE := $(if $(CU_SOURCES),$(BUILD)/libcomm-cuda.so)
+TRAINER_MODULE := $(if $(CU_TRAINER),$(BUILD)/libtrainer-cuda.so)
 ARCHIVE := $(BUILD)/libcomm.a
 CLIENTS := $(patsubst %.c,$(BUILD)/%,$(CLIENT_SOURCES))
 TRAIN := $(if $(TRAINER_SOURCES),$(BUILD)/train)
@@ -195,7 +203,7 @@ SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS))$(findstring jobserver,$(MAK
 all: ## build the library, the trainer and the tools (default)
 	+@$(SUBMAKE) programs
 
-programs: $(ARCHIVE) $(LIBRARY) $(WITH_MPI_ARCHIVE) $(WITH_MPI) $(INTERPOSER) $(CUDA_MODULE) $(TRAIN) $(TOOLS)
+programs: $(ARCHIVE) $(LIBRARY) $(WITH_MPI_ARCHIVE) $(WITH_MPI) $(INTERPOSER) $(CUDA_MODULE) $(TRAINER_MODULE) $(TRAIN) $(TOOLS)
 	@ln -sfn $(BUILD_KEY) build/latest
 	@$(if $(HAVE_MPI),,echo "MPI: $$(tools/build/mpi-probe version '$(MPI)'). Left out: libcomm-with-mpi.so" \
 	  "(lcomm_create_mpi), libcomm-mpi.so, train and the perf tools")
@@ -225,6 +233,12 @@ $(BUILD)/emulated/%.cu.o: %.cu
 $(CUDA_MODULE): $(CU_OBJECTS)
 	@echo "  LINK  $@"
 	@$(NVCC) -shared -cudart static $(GENCODE) -Xlinker --exclude-libs=ALL,-z,defs,-soname,libcomm-cuda.so $^ -ldl -lrt -lpthread -o $@
+
+# Opened by the trainer when it is asked for a GPU.
+$(TRAINER_MODULE): $(call OBJ,$(CU_TRAINER))
+	@echo "  LINK  $@"
+	@$(NVCC) -shared -cudart static $(GENCODE) -Xlinker --exclude-libs=ALL,-z,defs,-soname,libtrainer-cuda.so $^ \
+	  $(if $(HAVE_BLASLT),-lcublasLt) -ldl -lrt -lpthread -o $@
 
 $(ARCHIVE): $(LIB_OBJECTS)
 	@echo "  AR    $@"
@@ -269,7 +283,7 @@ $(BUILD)/from-bindir: look-again
 $(TRAIN) $(TOOLS): $(BUILD)/from-bindir
 
 $(BUILD)/train: $(call OBJ,$(TRAINER_SOURCES)) $(BUILD)/build_revision.o $(SAN_OBJECTS) $(WITH_MPI) $(LIBRARY)
-	$(LINK) $(WITH_MPI) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) $(BLAS_LIBS) $(ZLIB_LIBS) $(XXHASH_LIBS) -lm -o $@
+	$(LINK) $(WITH_MPI) $(LIBRARY) $(PUBLIC) $(MPI_LIBS) $(BLAS_LIBS) $(ZLIB_LIBS) $(XXHASH_LIBS) -ldl -lm -o $@
 
 # The commit that programs name in what they write.
 REVISION := $(BUILD)/build_revision.o
@@ -364,7 +378,7 @@ $(BUILD)/tests/interpose/mpi_%: $(BUILD)/tests/interpose/mpi_%.c.o $(call OBJ,te
 $(CLIENTS): $(BUILD)/tests/clients/%: $(BUILD)/tests/clients/%.c.o
 	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) -lm -o $@
 
--include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(WITH_MPI_OBJECTS) $(INTERPOSER_OBJECTS) $(CU_OBJECTS) $(SUPPORT_OBJECTS) \
+-include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(WITH_MPI_OBJECTS) $(INTERPOSER_OBJECTS) $(CU_OBJECTS) $(call OBJ,$(CU_TRAINER)) $(SUPPORT_OBJECTS) \
   $(TRAINER_PARTS) $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(STREAM_BENCH_SOURCES) $(SOAK_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES)))
 
 # -------------------------------------------------------------- everyday use

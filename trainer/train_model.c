@@ -3,6 +3,7 @@
 #include "trainer/train_model.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "trainer/train_random.h"
 
@@ -71,6 +72,23 @@ const float *model_infer(model *self, int batch) {
     self->on->round(self->precision, self->activations[i + 1], values_of(at->out, batch));
   }
   return self->activations[self->layer_count];
+}
+
+static void ignore_ready(void *context, int first, int count) {
+  (void)context;
+  (void)first;
+  (void)count;
+}
+
+void model_rehearse(model *self) {
+  int batch = self->batch_max;
+  size_t logits = values_of(self->layers[self->layer_count - 1].out, batch);
+  memset(self->input, 0, values_of(self->layers[0].in, batch) * sizeof(float));
+  model_forward(self, batch);
+  self->on->clear(model_logits_delta(self), logits * sizeof(float));
+  model_backward(self, batch, ignore_ready, NULL);
+  model_begin_statistics(self);
+  self->on->finish();
 }
 
 float *model_logits_delta(model *self) {

@@ -96,6 +96,13 @@ size_t model_activation_bytes(const model *self);
 /* Draw the weights from the seed, uniform; biases are zero. Returns 0, or -1 without memory. */
 int model_draw_weights(model *self, uint64_t seed);
 
+/* What layers remember is that of no samples: means of 0, variances of 1. */
+void model_begin_statistics(model *self);
+
+/* A step of zeros: what a device does when something is first used, such as loading kernels, is
+ * done then. Gradients mean nothing afterwards. */
+void model_rehearse(model *self);
+
 /* Where the caller puts the images or windows: up to batch_max of them, in memory of the host. */
 float *model_input(model *self);
 

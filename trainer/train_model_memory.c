@@ -93,6 +93,12 @@ static void begin_statistics(layer *self) {
   }
 }
 
+void model_begin_statistics(model *self) {
+  for (int i = 0; i < self->layer_count; i++) {
+    begin_statistics(&self->layers[i]);
+  }
+}
+
 static int allocate_statistics(model *self) {
   for (int i = 0; i < self->layer_count; i++) {
     self->statistics_count += self->layers[i].statistics_count;
@@ -101,8 +107,10 @@ static int allocate_statistics(model *self) {
   for (int i = 0; next && i < self->layer_count; i++) {
     layer *at = &self->layers[i];
     at->statistics = next;
-    begin_statistics(at);
     next += at->statistics_count;
+  }
+  if (self->statistics) {
+    model_begin_statistics(self);
   }
   return self->statistics ? 0 : -1;
 }

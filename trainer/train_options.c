@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,16 +20,6 @@ static const options defaults = {
     .accumulate = 1,
     .seed = 1,
 };
-
-/* Learning rates and decays that suit the models at the default batch; LARS and LAMB are for large
- * ones. */
-static const float default_rates[] = {[OPTIMIZER_SGD] = 0.05f,
-                                      [OPTIMIZER_ADAM] = 0.002f,
-                                      [OPTIMIZER_ADAMW] = 0.002f,
-                                      [OPTIMIZER_LARS] = 15.0f,
-                                      [OPTIMIZER_LAMB] = 0.01f};
-static const float default_decays[] = {
-    [OPTIMIZER_ADAMW] = 0.1f, [OPTIMIZER_LARS] = 1e-4f, [OPTIMIZER_LAMB] = 0.01f};
 
 static const struct option long_options[] = {
     {"model", required_argument, NULL, 'm'},
@@ -52,6 +41,7 @@ static const struct option long_options[] = {
     {"seed", required_argument, NULL, 's'},
     {"precision", required_argument, NULL, 'x'},
     {"shard", required_argument, NULL, 'z'},
+    {"device", required_argument, NULL, 'D'},
     {"log-every", required_argument, NULL, 'L'},
     {"plot", required_argument, NULL, 'P'},
     {"save", required_argument, NULL, 'K'},
@@ -143,6 +133,15 @@ static int read_shard(options *made, failure *why) {
                             "--shard is \"%s\", expected none, optimizer or gradients", optarg);
 }
 
+static int read_device(options *made, failure *why) {
+  made->device = device_find(optarg);
+  if (made->device != DEVICE_COUNT) {
+    return 0;
+  }
+  return failure_set_common(why, EXIT_SETUP, "--device is \"%s\", expected cpu, cuda or auto",
+                            optarg);
+}
+
 static int read_model(options *made, failure *why) {
   if (!model_describe(optarg)) {
     return failure_set_common(why, EXIT_SETUP, "--model is \"%s\", expected one of %s", optarg,
@@ -195,6 +194,8 @@ static int read_option(int letter, options *made, failure *why) {
     return read_precision(made, why);
   case 'z':
     return read_shard(made, why);
+  case 'D':
+    return read_device(made, why);
   case 'L':
     return read_whole("log-every", 1, UINT64_MAX, &made->log_every, why);
   case 'P':
@@ -215,53 +216,6 @@ static int read_option(int letter, options *made, failure *why) {
     made->help = true;
     return 0;
   }
-}
-
-/* What was not given depends on the rest. */
-static void complete(options *made) {
-  bool text = model_context(made->model) > 0;
-  if (!made->optimizer_given && text) {
-    made->optimizer = OPTIMIZER_ADAMW;
-  }
-  if (made->batch == 0) {
-    made->batch = text ? 16 : 32;
-  }
-  if (made->rate == 0.0f) {
-    made->rate = default_rates[made->optimizer];
-  }
-  if (made->decay < 0.0f) {
-    made->decay = default_decays[made->optimizer];
-  }
-}
-
-/* Names of files are added to it. */
-static int check_folder(const char *option, const char *folder, failure *why) {
-  enum { LONGEST = 900 };
-  if (!folder || (*folder && strlen(folder) <= LONGEST)) {
-    return 0;
-  }
-  return failure_set_common(why, EXIT_SETUP, "--%s needs the name of a folder, of at most %d bytes",
-                            option, LONGEST);
-}
-
-/* Options that do not go together. */
-static int check(const options *made, failure *why) {
-  if (made->decay > 0.0f && !optimizer_decays(made->optimizer)) {
-    return failure_set_common(why, EXIT_SETUP,
-                              "--weight-decay is for adamw, lars and lamb, not for %s",
-                              optimizer_name(made->optimizer));
-  }
-  if (made->save_every > 0 && !made->save) {
-    return failure_set_common(why, EXIT_SETUP, "--save-every needs --save DIR");
-  }
-  if (check_folder("save", made->save, why) || check_folder("resume", made->resume, why)) {
-    return -1;
-  }
-  if (made->batch_global > 0 && made->accumulate > 1) {
-    return failure_set_common(
-        why, EXIT_SETUP, "--batch-global says how often to accumulate; leave --accumulate out");
-  }
-  return 0;
 }
 
 int options_parse(int argc, char **argv, options *made, failure *why) {
@@ -287,6 +241,5 @@ int options_parse(int argc, char **argv, options *made, failure *why) {
                               "\"%s\" is not understood, options begin with --; --help lists them",
                               argv[optind]);
   }
-  complete(made);
-  return check(made, why);
+  return options_complete(made, why);
 }

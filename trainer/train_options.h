@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "trainer/train_device.h"
 #include "trainer/train_optimizer.h"
 #include "trainer/train_peers.h"
 #include "trainer/train_precision.h"
@@ -38,11 +39,15 @@ typedef struct options {
   uint64_t seed;
   precision_kind precision;
   shard_kind shard;
+  device_kind device;
   bool help, version;
 } options;
 
 /* Returns 0, or -1 with `why`. Texts are views of the arguments. */
 int options_parse(int argc, char **argv, options *made, failure *why);
+
+/* Fill in what was not given, and refuse what does not go together; a part of options_parse(). */
+int options_complete(options *made, failure *why);
 
 const char *options_help(void);
 

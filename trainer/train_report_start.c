@@ -55,6 +55,9 @@ static void say_step(const training *of) {
     printf(" (%s)", schedule_name(chosen->schedule));
   }
   printf(", seed %" PRIu64 "\n", chosen->seed);
+  if (!of->net.on->is_host) {
+    printf(SCREEN_INDENT "computed on CUDA devices\n");
+  }
   if (chosen->precision != PRECISION_FP32) {
     printf(SCREEN_INDENT "in %s, weights stepped in fp32", precision_name(chosen->precision));
     printf(of->scale.dynamic ? ", the loss scaled by %g\n" : "\n", (double)of->scale.factor);

@@ -96,8 +96,21 @@ static int make_optimizer(training *self, failure *why) {
 static int make_model(training *self, failure *why) {
   const options *chosen = self->chosen;
   const task *learnt = &self->task;
-  if (model_create(chosen->model, learnt->sample, learnt->classes, self->batch, &self->net)) {
+  device_kind device = is_sharded(self) ? DEVICE_CPU : chosen->device;
+  const backend *on = device_open(device, self->ranks.rank, why);
+  if (!on) {
+    return -1;
+  }
+  if (model_create_on(on, chosen->model, learnt->sample, learnt->classes, self->batch,
+                      &self->net)) {
     return no_memory(why);
+  }
+  if (!on->is_host) {
+    model_rehearse(&self->net);
+    self->host = malloc(self->net.weight_count * sizeof(float));
+    if (!self->host) {
+      return no_memory(why);
+    }
   }
   self->net.precision = chosen->precision;
   self->scale = loss_scale_begin(chosen->precision);

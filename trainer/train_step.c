@@ -142,6 +142,18 @@ static lcomm_status average_batches(training *self, double *loss, bool *spoilt) 
   return status;
 }
 
+/* A rank whose device fails ends the others. */
+static int check_device(training *self, failure *why) {
+  const char *trouble = self->net.on->finish();
+  if (!trouble) {
+    return 0;
+  }
+  failure_set(why, EXIT_TRAINING, "rank %d cannot go on, its device reports: %s", self->ranks.rank,
+              trouble);
+  lcomm_abort(self->comm, why->text);
+  return -1;
+}
+
 /* Each tensor of gradients leaves as soon as backward has made it. After the
  * wait the gradients are averages of all ranks, so all ranks make the same step,
  * or skip the same one: libcomm has discarded it then, see complete_policy(). */
@@ -151,7 +163,7 @@ int training_step(training *self, float rate, double *loss, failure *why) {
   lcomm_status status = stop_signal_ask(self->comm, &stop);
   status = first_error(status, average_batches(self, loss, &spoilt));
   status = first_error(status, stop_signal_wait(self->comm, &stop));
-  if (peers_check(self->comm, status, "averaging the gradients", why) ||
+  if (peers_check(self->comm, status, "averaging the gradients", why) || check_device(self, why) ||
       training_update(self, rate, spoilt, why)) {
     return -1;
   }

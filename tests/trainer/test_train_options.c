@@ -46,6 +46,24 @@ static void options_are_read(void **state) {
   assert_true(made.rate == 0.5f);
 }
 
+static void a_device_is_read_and_shards_stay_on_the_processor(void **state) {
+  (void)state;
+  options made;
+  failure why = {0};
+  char cuda[] = "--device=cuda", any[] = "--device=auto", none[] = "--device=tpu",
+       sharded[] = "--shard=optimizer";
+  assert_int_equal(parse(&made, &why, NULL, NULL, NULL), 0);
+  assert_int_equal(made.device, DEVICE_CPU);
+  assert_int_equal(parse(&made, &why, cuda, NULL, NULL), 0);
+  assert_int_equal(made.device, DEVICE_CUDA);
+  assert_int_equal(parse(&made, &why, any, sharded, NULL), 0);
+  assert_int_equal(made.device, DEVICE_AUTO);
+  assert_int_equal(parse(&made, &why, none, NULL, NULL), -1);
+  assert_non_null(strstr(why.text, "expected cpu, cuda or auto"));
+  assert_int_equal(parse(&made, &why, cuda, sharded, NULL), -1);
+  assert_non_null(strstr(why.text, "leave --device cuda out"));
+}
+
 static void defaults_suit_the_model_and_the_optimizer(void **state) {
   (void)state;
   options images, text, lars;
@@ -127,6 +145,7 @@ static void every_option_is_in_the_help(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(options_have_defaults),
     cmocka_unit_test(options_are_read),
+    cmocka_unit_test(a_device_is_read_and_shards_stay_on_the_processor),
     cmocka_unit_test(defaults_suit_the_model_and_the_optimizer),
     cmocka_unit_test(bad_options_are_refused_with_what_was_found),
     cmocka_unit_test(every_option_is_in_the_help),

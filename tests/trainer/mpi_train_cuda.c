@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* mpirun: 2 */
+
+/* Ranks that compute on a device, which they share, train the model that they train on processors,
+ * within rounding; their gradients leave in order with the device's stream. */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda.h"
+#include "libcomm/device/device.h"
+#include "tests/support/emulated/emulated_device.h"
+#include "tests/support/emulated/emulated_trainer.h"
+#include "tests/support/mpi_property.h"
+#include "trainer/train_report.h"
+
+static void require_good(int result, const failure *why) {
+  require(result == 0, "%s", why->text);
+}
+
+enum { WORDS_MAX = 16 };
+
+/* Of words that are parted by blanks. */
+static void parse(const char *line, options *made) {
+  static char kept[256];
+  static char *words[WORDS_MAX];
+  failure why = {0};
+  int count = 1;
+  words[0] = "train";
+  snprintf(kept, sizeof kept, "%s", line);
+  for (char *word = strtok(kept, " "); word && count < WORDS_MAX; word = strtok(NULL, " ")) {
+    words[count++] = word;
+  }
+  require_good(options_parse(count, words, made, &why), &why);
+}
+
+typedef struct end {
+  float *weights;
+  size_t count;
+  double loss;
+  uint64_t hash;
+} end;
+
+static void step_times(training *self, int steps) {
+  failure why = {0};
+  double loss;
+  task_begin_epoch(&self->task, self->chosen->seed, self->epoch, self->order);
+  for (int i = 0; i < steps; i++) {
+    require_good(training_step(self, schedule_rate(&self->rates, self->step), &loss, &why), &why);
+  }
+}
+
+static end train_on(device_kind device, const char *line, const char *policy, int steps) {
+  options chosen;
+  results tested = {0};
+  failure why = {0};
+  parse(line, &chosen);
+  chosen.device = device;
+  chosen.policy = policy;
+  training self = {.chosen = &chosen, .epoch = 1, .saved_step = UINT64_MAX};
+  self.comm = make_comm(policy, 2);
+  require_good(training_set_up(&self, &why), &why);
+  self.task.test_count = 64; /* an emulated device is slow */
+  require(self.net.on->is_host == (device == DEVICE_CPU), "the wrong back end");
+  step_times(&self, steps);
+  require_good(training_test(&self, &tested, &why), &why);
+  end made = {.count = self.net.weight_count, .loss = tested.test_loss};
+  const float *weights = training_look(&self, self.net.weights, made.count);
+  made.weights = malloc(made.count * sizeof *made.weights);
+  memcpy(made.weights, weights, made.count * sizeof *weights);
+  require_good(replicas_compare(&self.ranks, made.weights, made.count, 1, &made.hash, &why), &why);
+  require(lcomm_destroy(self.comm) == LCOMM_OK, "it ends");
+  training_tear_down(&self);
+  if (device == DEVICE_CUDA) {
+    emulated_trainer_close();
+  }
+  return made;
+}
+
+static double norm_of(const float *values, const float *less, size_t count) {
+  double sum = 0.0;
+  for (size_t i = 0; i < count; i++) {
+    double value = (double)values[i] - (less ? (double)less[i] : 0.0);
+    sum += value * value;
+  }
+  return sqrt(sum);
+}
+
+static void compare(const char *line, const char *policy, int steps, double share) {
+  end cpu = train_on(DEVICE_CPU, line, policy, steps);
+  end cuda = train_on(DEVICE_CUDA, line, policy, steps);
+  double apart =
+      norm_of(cuda.weights, cpu.weights, cpu.count) / norm_of(cpu.weights, NULL, cpu.count);
+  printf("# %s, %s: loss %.6f, on the device %.6f; weights %.2g apart\n", line, policy, cpu.loss,
+         cuda.loss, apart);
+  require(cpu.count == cuda.count && apart < share, "'%s' '%s': the weights are %g apart", line,
+          policy, apart);
+  require(fabs(cpu.loss - cuda.loss) < 1e-3 * cpu.loss, "'%s': loss %g, on the device %g", line,
+          cpu.loss, cuda.loss);
+  free(cpu.weights);
+  free(cuda.weights);
+}
+
+static void an_mlp_trains_alike(void) {
+  compare("--model=mlp --data=builtin --images=512 --epochs=1", "net=none", 6, 1e-5);
+  compare("--model=mlp --data=builtin --images=512 --epochs=1 --optimizer=adam --clip=0.5",
+          "net=none", 4, 1e-4);
+}
+
+static void batches_add_up_alike(void) {
+  compare("--model=mlp --data=builtin --images=512 --epochs=1 --accumulate=2 --batch=16",
+          "net=none", 3, 1e-5);
+}
+
+static void bf16_trains_alike(void) {
+  compare("--model=mlp --data=builtin --images=512 --epochs=1 --precision=bf16", "net=none", 3,
+          1e-3);
+}
+
+static void a_codec_with_error_feedback_works_on_the_device(void) {
+  compare("--model=mlp --data=builtin --images=512 --epochs=1 --lr=0.02", "net=int8+ef min=4K", 4,
+          1e-3);
+}
+
+static void a_cnn_trains_alike(void) {
+  compare("--model=cnn --data=builtin --images=64 --epochs=1 --batch=4", "net=none", 2, 1e-5);
+}
+
+static void a_gpt_trains_alike(void) {
+  compare("--model=gpt-nano --data=builtin --images=16 --epochs=1 --batch=1", "net=none", 2, 1e-4);
+}
+
+int main(int argc, char **argv) {
+  static const mpi_property properties[] = {
+      PROPERTY(an_mlp_trains_alike), PROPERTY(batches_add_up_alike),
+      PROPERTY(bf16_trains_alike),   PROPERTY(a_codec_with_error_feedback_works_on_the_device),
+      PROPERTY(a_cnn_trains_alike),  PROPERTY(a_gpt_trains_alike),
+  };
+  emulated_setup setup = {
+      .devices = 1, .kernels = &lcomm_cuda_kernels_table, .seed = 11, .pause_us_max = 50};
+  lcomm_device_replace(emulated_begin(&setup));
+  device_replace(emulated_trainer_open);
+  return mpi_property_main_threads(&argc, &argv, properties,
+                                   sizeof properties / sizeof properties[0]);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#include <string.h>
+
+#include "trainer/train_model.h"
+#include "trainer/train_options.h"
+
+/* What was not given, and what does not go together. */
+
+/* Learning rates and decays that suit the models at the default batch; LARS and LAMB are for large
+ * ones. */
+static const float default_rates[] = {[OPTIMIZER_SGD] = 0.05f,
+                                      [OPTIMIZER_ADAM] = 0.002f,
+                                      [OPTIMIZER_ADAMW] = 0.002f,
+                                      [OPTIMIZER_LARS] = 15.0f,
+                                      [OPTIMIZER_LAMB] = 0.01f};
+static const float default_decays[] = {
+    [OPTIMIZER_ADAMW] = 0.1f, [OPTIMIZER_LARS] = 1e-4f, [OPTIMIZER_LAMB] = 0.01f};
+
+/* What was not given depends on the rest. */
+static void complete(options *made) {
+  bool text = model_context(made->model) > 0;
+  if (!made->optimizer_given && text) {
+    made->optimizer = OPTIMIZER_ADAMW;
+  }
+  if (made->batch == 0) {
+    made->batch = text ? 16 : 32;
+  }
+  if (made->rate == 0.0f) {
+    made->rate = default_rates[made->optimizer];
+  }
+  if (made->decay < 0.0f) {
+    made->decay = default_decays[made->optimizer];
+  }
+}
+
+/* Names of files are added to it. */
+static int check_folder(const char *option, const char *folder, failure *why) {
+  enum { LONGEST = 900 };
+  if (!folder || (*folder && strlen(folder) <= LONGEST)) {
+    return 0;
+  }
+  return failure_set_common(why, EXIT_SETUP, "--%s needs the name of a folder, of at most %d bytes",
+                            option, LONGEST);
+}
+
+/* Options that do not go together. */
+static int check(const options *made, failure *why) {
+  if (made->decay > 0.0f && !optimizer_decays(made->optimizer)) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "--weight-decay is for adamw, lars and lamb, not for %s",
+                              optimizer_name(made->optimizer));
+  }
+  if (made->save_every > 0 && !made->save) {
+    return failure_set_common(why, EXIT_SETUP, "--save-every needs --save DIR");
+  }
+  if (check_folder("save", made->save, why) || check_folder("resume", made->resume, why)) {
+    return -1;
+  }
+  if (made->device == DEVICE_CUDA && made->shard != SHARD_NONE) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "--shard keeps its parts on the processor; leave --device cuda out");
+  }
+  if (made->batch_global > 0 && made->accumulate > 1) {
+    return failure_set_common(
+        why, EXIT_SETUP, "--batch-global says how often to accumulate; leave --accumulate out");
+  }
+  return 0;
+}
+
+int options_complete(options *made, failure *why) {
+  complete(made);
+  return check(made, why);
+}
