@@ -88,31 +88,30 @@ static void module_of_another_build_is_refused(void **state) {
   expect_refusal(&module, own, "install both anew");
 }
 
+/* Where counting the devices fails. */
+static struct lcomm_device_module failing(int error, int driver, int runtime) {
+  count_error = error;
+  driver_version = driver;
+  runtime_version = runtime;
+  return fitting();
+}
+
 static void missing_driver_is_named(void **state) {
-  struct lcomm_device_module module = fitting();
   (void)state;
-  count_error = 35;
-  driver_version = 0;
-  runtime_version = 13000;
+  struct lcomm_device_module module = failing(35, 0, 13000);
   expect_refusal(&module, "libcuda.so.1", "install");
 }
 
 static void old_driver_is_named_with_both_versions(void **state) {
-  struct lcomm_device_module module = fitting();
   (void)state;
-  count_error = 35;
-  driver_version = 12040;
-  runtime_version = 13000;
+  struct lcomm_device_module module = failing(35, 12040, 13000);
   expect_refusal(&module, "12.4", "13.0");
   expect_refusal(&module, "update the driver", "build libcomm with CUDA 12");
 }
 
 static void other_errors_are_explained_by_the_device(void **state) {
-  struct lcomm_device_module module = fitting();
   (void)state;
-  count_error = 802;
-  driver_version = 13010;
-  runtime_version = 13000;
+  struct lcomm_device_module module = failing(802, 13010, 13000);
   expect_refusal(&module, "system not yet initialized", "nvidia-smi");
 }
 

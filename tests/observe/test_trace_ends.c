@@ -80,9 +80,7 @@ static void what_was_flushed_survives_the_process(void **state) {
   char *text = read_text(find_trace("died"));
   assert_int_equal(text[strlen(text) - 1], '}'); /* an open array, without a comma */
   free(text);
-  cJSON *events = read_back("died");
-  assert_int_equal(count_events(events, "encode"), 1);
-  cJSON_Delete(events);
+  expect_events("died", "encode", 1);
 }
 
 /* Of two events, the second more than a second after the first. */
@@ -99,10 +97,8 @@ static void add_and_die(void) {
 static void an_event_a_second_later_brings_the_others_to_the_file(void **state) {
   (void)state;
   in_child(add_and_die);
-  cJSON *events = read_back("slow");
-  assert_int_equal(count_events(events, "encode"), 1);
-  assert_int_equal(count_events(events, "decode"), 0);
-  cJSON_Delete(events);
+  expect_events("slow", "encode", 1);
+  expect_events("slow", "decode", 0);
 }
 
 static void wait_and_die(void) {
@@ -120,9 +116,7 @@ static void wait_and_die(void) {
 static void a_wait_of_a_second_brings_events_to_the_file(void **state) {
   (void)state;
   in_child(wait_and_die);
-  cJSON *events = read_back("waits");
-  assert_int_equal(count_events(events, "encode"), 1);
-  cJSON_Delete(events);
+  expect_events("waits", "encode", 1);
 }
 
 /* -------------------------------------------------------------- the exit */
@@ -152,9 +146,7 @@ static void an_exit_without_destroy_completes_the_file(void **state) {
   char *text = read_text(find_trace("left"));
   assert_string_equal(text + strlen(text) - 3, "\n]\n");
   free(text);
-  cJSON *events = read_back("left");
-  assert_int_equal(count_events(events, "encode"), 1);
-  cJSON_Delete(events);
+  expect_events("left", "encode", 1);
 }
 
 static void *hold_guard(void *ready) {
@@ -177,9 +169,7 @@ static void exit_while_somebody_drives(void) {
 static void an_exit_does_not_wait_for_who_drives_the_communicator(void **state) {
   (void)state;
   in_child(exit_while_somebody_drives);
-  cJSON *events = read_back("driven");
-  assert_int_equal(count_events(events, "encode"), 0);
-  cJSON_Delete(events);
+  expect_events("driven", "encode", 0);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -174,6 +174,13 @@ static inline cJSON *read_back(const char *name) {
   return read_events(find_trace(name));
 }
 
+/* So many events of this name are in the file `folder/name`. */
+static inline void expect_events(const char *name, const char *event, int count) {
+  cJSON *events = read_back(name);
+  assert_int_equal(count_events(events, event), count);
+  cJSON_Delete(events);
+}
+
 /* What a process does that does not come to its end in order. */
 static inline void in_child(void (*run)(void)) {
   fflush(NULL);

@@ -41,8 +41,10 @@ void forked_run_dying(int ranks, int dies, forked_function function);
 
 /* With so many ranks, of which number `dies` must be killed meanwhile; it is not 0. */
 #define FORKED_TEST_DYING(property, count, dies)                                                   \
+  FORKED_TEST_DYING_BY(forked_test, property, count, dies)
+#define FORKED_TEST_DYING_BY(test, property, count, dies)                                          \
   {                                                                                                \
-    .name = #property, .test_func = forked_test, .initial_state = &(forked_property) {             \
+    .name = #property, .test_func = test, .initial_state = &(forked_property) {                    \
       property, {count}, dies                                                                      \
     }                                                                                              \
   }

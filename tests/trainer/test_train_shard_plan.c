@@ -22,12 +22,23 @@ static const struct {
               {"gpt-nano", {1, 64, 1}, 256}};
 enum { MODELS = 4, RANKS_MAX = 7 };
 
-static void each(void (*property)(const model *net, int ranks)) {
+/* A line of cmocka's table: what holds for the plans of each model with each number of ranks. */
+#define PLAN_TEST(property)                                                                        \
+  {                                                                                                \
+    .name = #property, .test_func = test_plans, .initial_state = &(plan_property) { property }     \
+  }
+
+typedef struct plan_property {
+  void (*holds)(const model *net, int ranks);
+} plan_property;
+
+static void test_plans(void **state) {
+  const plan_property *property = *state;
   for (int i = 0; i < MODELS; i++) {
     model net;
     assert_int_equal(model_create(models[i].name, models[i].input, models[i].classes, 1, &net), 0);
     for (int ranks = 1; ranks <= RANKS_MAX; ranks++) {
-      property(&net, ranks);
+      property->holds(&net, ranks);
     }
     model_destroy(&net);
   }
@@ -37,7 +48,7 @@ static void make(const model *net, int ranks, int rank, shard_plan *made) {
   assert_int_equal(shard_plan_make(net, ranks, rank, made), 0);
 }
 
-static void buckets_cover_all_weights(const model *net, int ranks) {
+static void buckets_are_the_parameters_in_their_order(const model *net, int ranks) {
   shard_plan plan;
   size_t end = 0;
   int parameter = 0;
@@ -60,12 +71,7 @@ static void buckets_cover_all_weights(const model *net, int ranks) {
   shard_plan_free(&plan);
 }
 
-static void buckets_are_the_parameters_in_their_order(void **state) {
-  (void)state;
-  each(buckets_cover_all_weights);
-}
-
-static void parts_follow_each_other(const model *net, int ranks) {
+static void all_ranks_have_the_same_plan_and_each_its_own_part(const model *net, int ranks) {
   shard_plan first, plan;
   size_t sum = 0;
   make(net, ranks, 0, &first);
@@ -89,13 +95,8 @@ static void parts_follow_each_other(const model *net, int ranks) {
   shard_plan_free(&first);
 }
 
-static void all_ranks_have_the_same_plan_and_each_its_own_part(void **state) {
-  (void)state;
-  each(parts_follow_each_other);
-}
-
 /* Each weight is in one piece of one rank, and blocks are never cut. */
-static void pieces_cover(const model *net, int ranks) {
+static void each_weight_is_stepped_by_one_rank_in_whole_blocks(const model *net, int ranks) {
   char *seen = test_calloc(net->weight_count, 1);
   for (int rank = 0; rank < ranks; rank++) {
     shard_plan plan;
@@ -125,12 +126,7 @@ static void pieces_cover(const model *net, int ranks) {
   test_free(seen);
 }
 
-static void each_weight_is_stepped_by_one_rank_in_whole_blocks(void **state) {
-  (void)state;
-  each(pieces_cover);
-}
-
-static void shards_balance(const model *net, int ranks) {
+static void shards_are_about_as_large(const model *net, int ranks) {
   for (int rank = 0; rank < ranks; rank++) {
     shard_plan plan;
     make(net, ranks, rank, &plan);
@@ -139,11 +135,6 @@ static void shards_balance(const model *net, int ranks) {
     assert_true(plan.count <= fair + slack && plan.count + slack >= fair);
     shard_plan_free(&plan);
   }
-}
-
-static void shards_are_about_as_large(void **state) {
-  (void)state;
-  each(shards_balance);
 }
 
 static void a_bucket_has_the_name_of_its_first_parameter(void **state) {
@@ -163,10 +154,10 @@ static void a_bucket_has_the_name_of_its_first_parameter(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(buckets_are_the_parameters_in_their_order),
-      cmocka_unit_test(all_ranks_have_the_same_plan_and_each_its_own_part),
-      cmocka_unit_test(each_weight_is_stepped_by_one_rank_in_whole_blocks),
-      cmocka_unit_test(shards_are_about_as_large),
+      PLAN_TEST(buckets_are_the_parameters_in_their_order),
+      PLAN_TEST(all_ranks_have_the_same_plan_and_each_its_own_part),
+      PLAN_TEST(each_weight_is_stepped_by_one_rank_in_whole_blocks),
+      PLAN_TEST(shards_are_about_as_large),
       cmocka_unit_test(a_bucket_has_the_name_of_its_first_parameter),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

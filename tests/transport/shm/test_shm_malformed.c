@@ -92,41 +92,20 @@ static void entry_beyond_the_end(const party *p) {
   }
   raw_word(p, lcomm_shm_word(victim->out.head, LCOMM_SHM_MESSAGE, LCOMM_SHM_INLINE));
 }
-static void beyond_the_region(const party *p) {
-  lcomm_shm_long there = right(p);
-  there.offset = there.region_size - there.size + 1;
-  publish(p, LCOMM_SHM_MAPPED, TAG, 1, &there, sizeof(there));
-}
-static void offset_that_wraps(const party *p) {
-  lcomm_shm_long there = right(p);
-  there.offset = UINT64_MAX - 10;
-  publish(p, LCOMM_SHM_MAPPED, TAG, 1, &there, sizeof(there));
-}
-static void size_that_wraps(const party *p) {
-  lcomm_shm_long there = right(p);
-  there.size = UINT64_MAX;
-  publish(p, LCOMM_SHM_READ, TAG, 1, &there, sizeof(there));
-}
-static void wild_slot(const party *p) {
-  lcomm_shm_long there = right(p);
-  there.slot = LCOMM_SHM_SLOTS;
-  publish(p, LCOMM_SHM_READ, TAG, 1, &there, sizeof(there));
-}
-static void wild_region(const party *p) {
-  lcomm_shm_long there = right(p);
-  there.region = LCOMM_SHM_REGIONS;
-  publish(p, LCOMM_SHM_MAPPED, TAG, 1, &there, sizeof(there));
-}
-static void negative_file(const party *p) {
-  lcomm_shm_long there = right(p);
-  there.file = -1;
-  publish(p, LCOMM_SHM_MAPPED, TAG, 1, &there, sizeof(there));
-}
-static void short_long_message(const party *p) {
-  lcomm_shm_long there = right(p);
-  there.size = 1;
-  publish(p, LCOMM_SHM_MAPPED, TAG, 1, &there, sizeof(there));
-}
+/* A long message that is right but for one member. */
+#define LONG_WITH(name, kind, member, value)                                                       \
+  static void name(const party *p) {                                                               \
+    lcomm_shm_long there = right(p);                                                               \
+    there.member = value;                                                                          \
+    publish(p, kind, TAG, 1, &there, sizeof(there));                                               \
+  }
+LONG_WITH(beyond_the_region, LCOMM_SHM_MAPPED, offset, there.region_size - there.size + 1)
+LONG_WITH(offset_that_wraps, LCOMM_SHM_MAPPED, offset, UINT64_MAX - 10)
+LONG_WITH(size_that_wraps, LCOMM_SHM_READ, size, UINT64_MAX)
+LONG_WITH(wild_slot, LCOMM_SHM_READ, slot, LCOMM_SHM_SLOTS)
+LONG_WITH(wild_region, LCOMM_SHM_MAPPED, region, LCOMM_SHM_REGIONS)
+LONG_WITH(negative_file, LCOMM_SHM_MAPPED, file, -1)
+LONG_WITH(short_long_message, LCOMM_SHM_MAPPED, size, 1)
 /* Two streams in one slot. */
 static void slot_used_twice(const party *p) {
   lcomm_shm_long there = right(p);

@@ -46,8 +46,9 @@ UNUSED static void skip_without_ucx(void) {
   }
 }
 
-/* FORKED_TEST, skipped without UCX. */
+/* FORKED_TEST and FORKED_TEST_DYING, skipped without UCX. */
 #define UCX_TEST(property, ...) FORKED_TEST_BY(ucx_test, property, __VA_ARGS__)
+#define UCX_TEST_DYING(property, count, dies) FORKED_TEST_DYING_BY(ucx_test, property, count, dies)
 
 UNUSED static void ucx_test(void **state) {
   skip_without_ucx();

@@ -34,7 +34,7 @@ static void close_in_time(party *p) {
   forked_require(p->self, took_s < LIMIT_S / 4, "close took %.1f s", took_s);
 }
 
-static void lose_rank_2(forked *self) {
+static void killed_peer_is_named_and_the_others_go_on(forked *self) {
   party p = open_party(self);
   lcomm_transfer small, large, sent;
   size_t size = 32 << 20;
@@ -58,14 +58,8 @@ static void lose_rank_2(forked *self) {
   free(out);
 }
 
-static void killed_peer_is_named_and_the_others_go_on(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run_dying(3, 2, lose_rank_2);
-}
-
 /* Dies when a part of its message is with the receiver. */
-static void die_halfway(forked *self) {
+static void peer_that_dies_in_the_middle_of_a_message_is_named(forked *self) {
   party p = open_party(self);
   lcomm_transfer transfer;
   size_t size = 64 << 20;
@@ -90,12 +84,6 @@ static void die_halfway(forked *self) {
   }
   close_in_time(&p);
   free(bytes);
-}
-
-static void peer_that_dies_in_the_middle_of_a_message_is_named(void **state) {
-  (void)state;
-  skip_without_ucx();
-  forked_run_dying(2, 1, die_halfway);
 }
 
 /* Close with messages of all kinds in flight, towards peers that do nothing. */
@@ -243,8 +231,8 @@ static void rank_without_the_library_does_not_hold_up_the_others(forked *self) {
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(killed_peer_is_named_and_the_others_go_on),
-    cmocka_unit_test(peer_that_dies_in_the_middle_of_a_message_is_named),
+    UCX_TEST_DYING(killed_peer_is_named_and_the_others_go_on, 3, 2),
+    UCX_TEST_DYING(peer_that_dies_in_the_middle_of_a_message_is_named, 2, 1),
     UCX_TEST(close_ends_whatever_is_under_way, 2),
     UCX_TEST(peer_that_does_not_answer_is_found_at_open, 2),
     UCX_TEST(damaged_address_is_no_address, 2),
