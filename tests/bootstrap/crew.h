@@ -121,6 +121,13 @@ static inline void run_crew(crew *c) {
   end_crew(c);
 }
 
+/* Only two of its members come. */
+static inline void run_pair(crew *c, int one, int other) {
+  start_member(c, one);
+  start_member(c, other);
+  end_crew(c);
+}
+
 /* Everyone succeeded and saw what it should. */
 static inline void expect_good(const crew *c) {
   for (int i = 0; i < c->size; i++) {

@@ -147,9 +147,7 @@ static void missing_rank_is_named(void **state) {
   (void)state;
   crew c = new_crew(3, create_and_sum);
   c.timeout_s = 4;
-  start_member(&c, 0);
-  start_member(&c, 1);
-  end_crew(&c);
+  run_pair(&c, 0, 1);
   expect_failure(&c.reports[0], LCOMM_ERR_TIMEOUT, "within 4 s: 2.");
   expect_failure(&c.reports[1], LCOMM_ERR_TIMEOUT, "within 4 s: 2.");
   dismiss(&c);

@@ -95,9 +95,7 @@ static void missing_ranks_are_named_in_time_on_all(void **state) {
   (void)state;
   crew c = new_crew(6, meet_and_gather);
   c.timeout_s = 4;
-  start_member(&c, 0);
-  start_member(&c, 3);
-  end_crew(&c);
+  run_pair(&c, 0, 3);
   expect_failure(&c.reports[0], LCOMM_ERR_TIMEOUT, "4 of the WORLD_SIZE=6 ranks");
   expect_failure(&c.reports[0], LCOMM_ERR_TIMEOUT, "within 4 s: 1-2, 4-5.");
   expect_failure(&c.reports[3], LCOMM_ERR_TIMEOUT, "1-2, 4-5.");

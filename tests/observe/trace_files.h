@@ -14,15 +14,14 @@
 #include <cmocka.h>
 
 #include <cjson/cJSON.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "libcomm/observe/trace.h"
+#include "tests/support/remove_tree.h"
 
 enum { PATH_SIZE = 256 };
 
@@ -34,18 +33,10 @@ static inline int make_folder(void **state) {
   return mkdtemp(folder) ? 0 : -1;
 }
 
-static inline int remove_one(const char *path, const struct stat *about, int kind,
-                             struct FTW *where) {
-  (void)about;
-  (void)kind;
-  (void)where;
-  return remove(path);
-}
-
 static inline int remove_folder(void **state) {
   (void)state;
   unsetenv("LCOMM_TRACE");
-  return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+  return remove_tree(folder);
 }
 
 /* "folder/name"; valid until the next but three. */

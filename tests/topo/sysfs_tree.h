@@ -5,10 +5,10 @@
 
 /* A folder that looks like /sys, made from tests/topo/fixtures/NAME.tree. */
 
-#include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/support/remove_tree.h"
 #include "tests/topo/topo_fixtures.h"
 
 enum { SYSFS_TREE_PATH_MAX = 512 };
@@ -48,18 +48,6 @@ static inline void sysfs_tree_make(const char *fixture, char *root) {
     }
   }
   free(text);
-}
-
-static inline int sysfs_tree_remove_one(const char *path, const struct stat *facts, int kind,
-                                        struct FTW *place) {
-  (void)facts;
-  (void)kind;
-  (void)place;
-  return remove(path);
-}
-
-static inline void sysfs_tree_remove(const char *root) {
-  nftw(root, sysfs_tree_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 #endif

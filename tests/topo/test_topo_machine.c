@@ -16,9 +16,9 @@ static int make_tree(void **state) {
   return 0;
 }
 
-static int remove_tree(void **state) {
+static int remove_made_tree(void **state) {
   (void)state;
-  sysfs_tree_remove(root);
+  remove_tree(root);
   return 0;
 }
 
@@ -163,5 +163,5 @@ int main(void) {
       cmocka_unit_test(gpus_and_interfaces_are_in_one_matrix),
       cmocka_unit_test(a_machine_without_gpus_says_why),
   };
-  return cmocka_run_group_tests(tests, make_tree, remove_tree);
+  return cmocka_run_group_tests(tests, make_tree, remove_made_tree);
 }

@@ -127,12 +127,16 @@ static void require_links(const char *names, bool hosts, const char *near, const
   lcomm_destroy(comm);
 }
 
+/* If not, the property is skipped. */
+static bool works(const char *transport) {
+  lcomm_comm *comm = make_over(transport);
+  return comm && lcomm_destroy(comm) == LCOMM_OK;
+}
+
 static void each_pair_gets_the_cheapest_transport_that_was_allowed(void) {
-  lcomm_comm *comm = make_over("shm");
-  if (!comm) {
+  if (!works("shm")) {
     return;
   }
-  lcomm_destroy(comm);
   require_links("auto", false, "shm", "shm");
   require_links("shm", false, "shm", "shm");
   require_links("mpi", false, "mpi", "mpi");
@@ -143,11 +147,9 @@ static void each_pair_gets_the_cheapest_transport_that_was_allowed(void) {
 }
 
 static void ucx_is_taken_between_hosts_where_it_is_there(void) {
-  lcomm_comm *comm = make_over("ucx");
-  if (!comm) {
+  if (!works("ucx")) {
     return;
   }
-  lcomm_destroy(comm);
   require_links("ucx", false, "ucx", "ucx");
   require_links("shm,ucx,mpi", true, "shm", "ucx");
   require_links("auto", true, "shm", "ucx");

@@ -73,24 +73,14 @@ static void write_root(const view *v, char *cell) {
 static void write_label(const view *v, char *cell) {
   put(cell, "%s", v->row->label);
 }
-static void write_min(const view *v, char *cell) {
-  put_time(cell, v->row->min_s);
-}
-static void write_median(const view *v, char *cell) {
-  put_time(cell, v->row->median_s);
-}
-static void write_max(const view *v, char *cell) {
-  put_time(cell, v->row->max_s);
-}
-static void write_p10(const view *v, char *cell) {
-  put_time(cell, v->row->p10_s);
-}
-static void write_p90(const view *v, char *cell) {
-  put_time(cell, v->row->p90_s);
-}
-static void write_p99(const view *v, char *cell) {
-  put_time(cell, v->row->p99_s);
-}
+#define WRITE_TIME(write, time_s)                                                                  \
+  static void write(const view *v, char *cell) { put_time(cell, v->row->time_s); }
+WRITE_TIME(write_min, min_s)
+WRITE_TIME(write_median, median_s)
+WRITE_TIME(write_max, max_s)
+WRITE_TIME(write_p10, p10_s)
+WRITE_TIME(write_p90, p90_s)
+WRITE_TIME(write_p99, p99_s)
 static void write_algbw(const view *v, char *cell) {
   put_rate(cell, lcomm_perf_algbw(v->row));
 }
@@ -113,9 +103,7 @@ static void write_ratio(const view *v, char *cell) {
     put(cell, "-");
   }
 }
-static void write_cpu(const view *v, char *cell) {
-  put_time(cell, v->row->cpu_s);
-}
+WRITE_TIME(write_cpu, cpu_s)
 static void write_times_mpi(const view *v, char *cell) {
   if (v->row->times_mpi > 0.0) {
     put(cell, "%.2f", v->row->times_mpi);
