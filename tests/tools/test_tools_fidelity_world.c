@@ -146,6 +146,14 @@ static void sixteen_workers_are_served_by_one_thread(void **state) {
   assert_true(error_of((fidelity_place){4, 4}, "net=topk:0.01+ef ramp=0.1@2", 4, &bytes) < 1e-4);
 }
 
+/* Of samples, or of what was measured. */
+static void sums_at_the_end_of_steps_are_made(void **state) {
+  (void)state;
+  uint64_t bytes = 0;
+  assert_true(error_of((fidelity_place){3, 1}, "net=topk:0.1+ef guard=2", 5, &bytes) < 1e-4);
+  assert_true(error_of((fidelity_place){2, 2}, "net=auto:lossless min=1", 5, &bytes) < 1e-4);
+}
+
 static void a_policy_that_makes_no_sense_is_said(void **state) {
   (void)state;
   model net;
@@ -256,6 +264,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(exact_sums_are_the_averages),
     cmocka_unit_test(what_workers_do_not_send_is_in_their_residuals),
     cmocka_unit_test(sixteen_workers_are_served_by_one_thread),
+    cmocka_unit_test(sums_at_the_end_of_steps_are_made),
     cmocka_unit_test(a_policy_that_makes_no_sense_is_said),
     cmocka_unit_test(equal_cells_have_equal_outcomes),
     cmocka_unit_test(training_learns_and_sees_the_same_images_in_all_worlds),

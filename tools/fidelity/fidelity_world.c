@@ -67,7 +67,8 @@ int fidelity_world_make(fidelity_place place, const char *policy, const model *n
                            .count = net->weight_count,
                            .parameters = net->parameter_count,
                            .policy = policy,
-                           .net = net};
+                           .net = net,
+                           .meets = true};
   int failed = allocate(made, why);
   if (!failed && !fidelity_meeting_run(made->size, make_worker, made)) {
     failed = complain(made, why);
@@ -96,7 +97,7 @@ static bool wait_for(fidelity_worker *mine) {
   return peers_check(mine->comm, status, "averaging the gradients", &mine->why) == 0;
 }
 
-static bool wait_first(void *context, int rank, const lcomm_bootstrap *boot) {
+static bool wait_here(void *context, int rank, const lcomm_bootstrap *boot) {
   fidelity_world *self = context;
   (void)boot;
   return wait_for(&self->workers[rank]);
@@ -116,11 +117,17 @@ static void move_all(fidelity_world *self) {
   }
 }
 
-/* In the first step the ranks compare their tensors, and each waits for the others. */
+/* In the first step the ranks compare their tensors, and each waits for the others. Steps that a
+ * guard checks, or after which net=auto is revised, end with a sum of all ranks, too. */
+static bool sums_after_steps(const fidelity_world *self) {
+  const char *policy = lcomm_policy_string(self->workers[0].comm);
+  return strstr(policy, "guard=") || strstr(policy, "=auto");
+}
+
 static bool wait_all(fidelity_world *self) {
-  if (!self->stepped) {
-    self->stepped = true;
-    return fidelity_meeting_run(self->size, wait_first, self);
+  if (self->meets) {
+    self->meets = sums_after_steps(self);
+    return fidelity_meeting_run(self->size, wait_here, self);
   }
   bool good = true;
   move_all(self);

@@ -29,7 +29,7 @@ typedef struct fidelity_world {
   fidelity_worker *workers; /* [size] */
   const char *policy;       /* used while the world is made */
   const model *net;         /* likewise */
-  bool stepped;
+  bool meets; /* ranks wait for each other at the end of a step: each in its own thread */
 } fidelity_world;
 
 /* Returns 0, or -1 with `why`; then nothing is kept. The tensors are those of the model. */
