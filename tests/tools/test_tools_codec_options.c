@@ -92,6 +92,16 @@ static void paths_and_options_come_in_any_order(void **state) {
   assert_int_equal(options.repetitions, 3);
 }
 
+static void memory_and_owners_can_be_chosen(void **state) {
+  (void)state;
+  assert_int_equal(parse("-c int8"), TOOL_RUN);
+  assert_int_equal(options.pages, TOOL_PAGES_HUGE);
+  assert_int_equal(options.owners, 1);
+  assert_int_equal(parse("--pages usual --owners 4 -c topk:0.01+ef"), TOOL_RUN);
+  assert_int_equal(options.pages, TOOL_PAGES_USUAL);
+  assert_int_equal(options.owners, 4);
+}
+
 static void a_distribution_can_have_a_count_and_a_seed(void **state) {
   (void)state;
   assert_int_equal(parse("--synthetic normal:64K --seed 5"), TOOL_RUN);
@@ -150,6 +160,11 @@ static void every_mistake_has_a_sentence_that_names_it(void **state) {
                   {"--size 16G", "16G"},
                   {"--isa avx1024", "avx1024"},
                   {"--isa scalar,", "scalar,"},
+                  {"--pages small", "small"},
+                  {"--owners 0", "owners"},
+                  {"--owners 65", "65"},
+                  {"--owners 4 --peers 3", "peers"},
+                  {"--owners 4 -c topk:0.01+zstd", "zstd"},
                   {"--threads 0", "threads"},
                   {"--threads two", "two"},
                   {"-n 0", "repetitions"},
@@ -251,6 +266,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(codecs_are_taken_in_their_order),
     cmocka_unit_test(of_a_policy_its_codec_on_the_network_is_taken),
     cmocka_unit_test(paths_and_options_come_in_any_order),
+    cmocka_unit_test(memory_and_owners_can_be_chosen),
     cmocka_unit_test(a_distribution_can_have_a_count_and_a_seed),
     cmocka_unit_test(sizes_are_sorted_and_whole_pages),
     cmocka_unit_test(tables_are_taken_in_their_own_order),

@@ -174,6 +174,49 @@ static void a_fill_takes_the_time_of_copies(void **state) {
   assert_true(step_with("1G", "--fill") - step_with("1G", NULL) < 0.15 * copies_s);
 }
 
+/* Each of four owners adds three of the four selections of its part to the first one, and what it
+ * sends to its residual; then all of what was sent and is applied leaves residuals, and is read:
+ * three vectors at the speed of an addition, where nothing else takes time. */
+static void sums_by_top_k_take_their_additions(void **state) {
+  (void)state;
+  static const char text[] =
+      "{\"codecs\": [{\"codec\": \"topk:0.01+ef\", \"speed\": ["
+      "{\"operation\": \"encode\", \"size_bytes\": 64, \"gb_s\": {\"median\": 900000}, "
+      "\"memcpy_gb_s\": {\"median\": 900000}},"
+      "{\"operation\": \"decode\", \"size_bytes\": 64, \"gb_s\": {\"median\": 900000}},"
+      "{\"operation\": \"add\", \"size_bytes\": 64, \"gb_s\": {\"median\": 1}}]}]}";
+  static simulate_speeds speeds;
+  simulate_world world;
+  simulate_workload workload;
+  simulate_result result;
+  lcomm_policy policy;
+  lcomm_topo topo;
+  lcomm_why error;
+  char why[SIMULATE_WHY_MAX];
+  simulate_settings settings = {.cards = 1, .steps = 1};
+  for (int i = 0; i < LCOMM_LINK_COUNT; i++) {
+    settings.links[i] = (simulate_link){.bytes_per_s = 1e14};
+  }
+  speeds = simulate_speeds_built_in(SIMULATE_IN_MEMORY);
+  assert_true(simulate_speeds_parse(text, strlen(text), SIMULATE_IN_MEMORY, &speeds, why));
+  assert_int_equal(lcomm_policy_parse("net=topk:0.01+ef", &policy, &error), LCOMM_OK);
+  assert_int_equal(simulate_world_pose(4, 1, &topo, why), LCOMM_OK);
+  assert_true(simulate_workload_formula(1000000, 1000000, 0, &workload));
+  simulate_world_request request = {.topo = &topo,
+                                    .policy = &policy,
+                                    .workload = &workload,
+                                    .speeds = &speeds,
+                                    .dtype = LCOMM_FLOAT32,
+                                    .symmetry = SIMULATE_SYMMETRY_OFF};
+  assert_true(simulate_world_make(&request, &world, why));
+  assert_true(simulate_engine_run(&world, &workload, &settings, NULL, &result, why));
+  double vector_s = 4e6 / 1e9;
+  assert_true(fabs(result.step_s - 3 * vector_s) < 0.05 * vector_s);
+  simulate_world_free(&world);
+  simulate_workload_free(&workload);
+  lcomm_topo_free(&topo);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_fits_is_found),
     cmocka_unit_test(what_does_not_fit_is_found_in_part),
@@ -181,5 +224,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_a_cache_all_is_in_memory),
     cmocka_unit_test(computations_are_as_fast_as_their_place),
     cmocka_unit_test(a_fill_takes_the_time_of_copies),
+    cmocka_unit_test(sums_by_top_k_take_their_additions),
 };
 RUN_TESTS(tests)

@@ -42,7 +42,8 @@ static bool can_be_owned(tool_command_line *line) {
   for (size_t i = 0; o->owners > 1 && i < o->codec_count; i++) {
     const lcomm_format *format = &o->codecs[i].choice.format;
     if (lcomm_format_is_sparse(format) && format->zstd) {
-      return tool_refuse(line, "--owners does not measure %s: leave +zstd away", o->codecs[i].text);
+      return tool_refuse(line, "--owners does not measure %s; name others with --codec",
+                         o->codecs[i].text);
     }
   }
   return true;

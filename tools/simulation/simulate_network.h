@@ -26,7 +26,8 @@ typedef struct simulate_link {
 } simulate_link;
 
 typedef struct simulate_port {
-  simulate_time sends_until, receives_until; /* when what is queued would be over without bursts */
+  simulate_time sends_until, receives_until; /* when what is queued would be over, had it waited for
+                                                the time of a burst first */
   uint64_t sent_bytes;                       /* with packet headers */
   uint64_t messages;                         /* sent */
 } simulate_port;
