@@ -30,7 +30,7 @@ typedef struct experiment_group {
   double accuracy, accuracy_least, accuracy_most; /* at the end, over the seeds */
   double sent_bytes, interface_bytes;             /* of a run, all ranks, between nodes */
   double samples_per_s;                           /* 0: not known */
-  double steps;                                                 /* of a run */
+  double steps;                                   /* of a run */
   double step_s, compute_s, encode_s, decode_s, wait_s, wire_s; /* of a step */
   size_t epoch_count;
   experiment_epoch epochs[EXPERIMENT_EPOCHS_MAX];                   /* means */
