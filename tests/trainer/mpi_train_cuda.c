@@ -15,6 +15,7 @@
 #include "tests/support/emulated/emulated_trainer.h"
 #include "tests/support/mpi_property.h"
 #include "trainer/train_report.h"
+#include "trainer/train_save.h"
 
 static void require_good(int result, const failure *why) {
   require(result == 0, "%s", why->text);
@@ -52,31 +53,47 @@ static void step_times(training *self, int steps) {
   }
 }
 
-static end train_on(device_kind device, const char *line, const char *policy, int steps) {
-  options chosen;
+static options options_of(device_kind device, const char *line, const char *policy) {
+  options made;
+  parse(line, &made);
+  made.device = device;
+  made.policy = policy;
+  return made;
+}
+
+static void begin(const options *chosen, training *made) {
+  failure why = {0};
+  *made = (training){.chosen = chosen, .epoch = 1, .saved_step = UINT64_MAX};
+  made->comm = make_comm(chosen->policy, 2);
+  require_good(training_set_up(made, &why), &why);
+  made->task.test_count = 64; /* an emulated device is slow */
+  require(made->net.on->is_host == (chosen->device == DEVICE_CPU), "the wrong back end");
+}
+
+static end finish(training *self) {
   results tested = {0};
   failure why = {0};
-  parse(line, &chosen);
-  chosen.device = device;
-  chosen.policy = policy;
-  training self = {.chosen = &chosen, .epoch = 1, .saved_step = UINT64_MAX};
-  self.comm = make_comm(policy, 2);
-  require_good(training_set_up(&self, &why), &why);
-  self.task.test_count = 64; /* an emulated device is slow */
-  require(self.net.on->is_host == (device == DEVICE_CPU), "the wrong back end");
-  step_times(&self, steps);
-  require_good(training_test(&self, &tested, &why), &why);
-  end made = {.count = self.net.weight_count, .loss = tested.test_loss};
-  const float *weights = training_look(&self, self.net.weights, made.count);
+  require_good(training_test(self, &tested, &why), &why);
+  end made = {.count = self->net.weight_count, .loss = tested.test_loss};
+  const float *weights = training_look(self, self->net.weights, made.count);
   made.weights = malloc(made.count * sizeof *made.weights);
   memcpy(made.weights, weights, made.count * sizeof *weights);
-  require_good(replicas_compare(&self.ranks, made.weights, made.count, 1, &made.hash, &why), &why);
-  require(lcomm_destroy(self.comm) == LCOMM_OK, "it ends");
-  training_tear_down(&self);
-  if (device == DEVICE_CUDA) {
+  require_good(replicas_compare(&self->ranks, made.weights, made.count, 1, &made.hash, &why), &why);
+  bool far = !self->net.on->is_host;
+  require(lcomm_destroy(self->comm) == LCOMM_OK, "it ends");
+  training_tear_down(self);
+  if (far) {
     emulated_trainer_close();
   }
   return made;
+}
+
+static end train_on(device_kind device, const char *line, const char *policy, int steps) {
+  options chosen = options_of(device, line, policy);
+  training self;
+  begin(&chosen, &self);
+  step_times(&self, steps);
+  return finish(&self);
 }
 
 static double norm_of(const float *values, const float *less, size_t count) {
@@ -132,11 +149,62 @@ static void a_gpt_trains_alike(void) {
   compare("--model=gpt-nano --data=builtin --images=16 --epochs=1 --batch=1", "net=none", 2, 1e-4);
 }
 
+/* One that all ranks see, made by the first. */
+static void make_shared_folder(char path[64]) {
+  snprintf(path, 64, "/tmp/libcomm-test-XXXXXX");
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  require(rank != 0 || mkdtemp(path), "no folder");
+  MPI_Bcast(path, 64, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static end go_on(device_kind device, const char *line, const char *policy, const char *folder) {
+  options chosen = options_of(device, line, policy);
+  chosen.resume = folder;
+  training self;
+  begin(&chosen, &self);
+  require(self.step == 2, "it goes on from step %llu", (unsigned long long)self.step);
+  step_times(&self, 2);
+  return finish(&self);
+}
+
+/* Residuals and moments come back, too. */
+static void a_checkpoint_of_a_device_goes_on_there_to_the_bit_and_elsewhere(void) {
+  static const char line[] = "--model=mlp --data=builtin --images=512 --epochs=1 --optimizer=adam";
+  static const char policy[] = "net=int8+ef min=4K";
+  char folder[64], command[96];
+  failure why = {0};
+  make_shared_folder(folder);
+  options chosen = options_of(DEVICE_CUDA, line, policy);
+  chosen.save = folder;
+  training self;
+  begin(&chosen, &self);
+  step_times(&self, 2);
+  require_good(save_checkpoint(&self, &why), &why);
+  step_times(&self, 2);
+  end whole = finish(&self), there = go_on(DEVICE_CUDA, line, policy, folder);
+  end here = go_on(DEVICE_CPU, line, policy, folder);
+  require(whole.hash == there.hash, "the weights are others");
+  double apart =
+      norm_of(here.weights, whole.weights, whole.count) / norm_of(whole.weights, NULL, whole.count);
+  require(apart < 1e-3, "on processors the weights are %g apart", apart);
+  MPI_Barrier(MPI_COMM_WORLD);
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  require(system(command) == 0, "the folder stays");
+  free(whole.weights);
+  free(there.weights);
+  free(here.weights);
+}
+
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
-      PROPERTY(an_mlp_trains_alike), PROPERTY(batches_add_up_alike),
-      PROPERTY(bf16_trains_alike),   PROPERTY(a_codec_with_error_feedback_works_on_the_device),
-      PROPERTY(a_cnn_trains_alike),  PROPERTY(a_gpt_trains_alike),
+      PROPERTY(an_mlp_trains_alike),
+      PROPERTY(batches_add_up_alike),
+      PROPERTY(bf16_trains_alike),
+      PROPERTY(a_codec_with_error_feedback_works_on_the_device),
+      PROPERTY(a_checkpoint_of_a_device_goes_on_there_to_the_bit_and_elsewhere),
+      PROPERTY(a_cnn_trains_alike),
+      PROPERTY(a_gpt_trains_alike),
   };
   emulated_setup setup = {
       .devices = 1, .kernels = &lcomm_cuda_kernels_table, .seed = 11, .pause_us_max = 50};
