@@ -82,7 +82,7 @@ def test_ddp_mnist_learns_under_torchrun_with_int8(tmp_path):
 def has_fully_shard():
     try:
         from torch.distributed.fsdp import fully_shard  # noqa: F401
-    except ImportError:
+    except Exception:  # that of torch 1.13 cannot be imported by Python 3.11
         return False
     return True
 
