@@ -190,6 +190,8 @@ typedef struct lcomm_cuda_kernels {
 
   /* lcomm_residual_fold: values += before; residual = 0. */
   int (*fold)(float *values, const float *before, float *residual, uint64_t n, void *stream);
+  /* sums += values */
+  int (*add_to_f64)(double *sums, const float *values, uint64_t n, void *stream);
   /* f32_momentum of kernels.h. */
   int (*momentum)(float factor, const float *before, float *momentum, float *gradient, uint64_t n,
                   void *stream);

@@ -65,6 +65,28 @@ extern "C" int lcomm_cuda_run_fold(float *values, const float *before, float *re
   return LCOMM_LAUNCH(fold, lcomm_span_blocks(args.span), LCOMM_SPAN_THREADS, stream, args);
 }
 
+/* ---------------------------------------------------------------------- add */
+
+typedef struct add_args {
+  double *sums;
+  const float *values;
+  uint64_t n;
+} add_args;
+
+/* sums += values */
+LCOMM_KERNEL(add_to_f64, add_args) {
+  for (uint64_t i = lcomm_loose_first(); i < a.n; i += lcomm_loose_step()) {
+    a.sums[i] = lcomm_sum_f64(a.sums[i], (double)a.values[i]);
+  }
+}
+
+extern "C" int lcomm_cuda_run_add_to_f64(double *sums, const float *values, uint64_t n,
+                                         void *stream) {
+  lcomm_span span = {0, 0, n};
+  add_args args = {sums, values, n};
+  return LCOMM_LAUNCH(add_to_f64, lcomm_span_blocks(span), LCOMM_SPAN_THREADS, stream, args);
+}
+
 /* ----------------------------------------------------------------- momentum */
 
 LCOMM_DEVICE float moved(float factor, float momentum, float gradient) {

@@ -23,6 +23,7 @@ int lcomm_cuda_run_divide_u8(uint8_t *values, int32_t divisor, uint64_t n, void 
 
 int lcomm_cuda_run_fold(float *values, const float *before, float *residual, uint64_t n,
                         void *stream);
+int lcomm_cuda_run_add_to_f64(double *sums, const float *values, uint64_t n, void *stream);
 int lcomm_cuda_run_momentum(float factor, const float *before, float *momentum, float *gradient,
                             uint64_t n, void *stream);
 int lcomm_cuda_run_count_not_finite(const float *source, uint64_t n, uint64_t *found, void *stream);

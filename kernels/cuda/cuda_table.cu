@@ -13,6 +13,7 @@ const lcomm_cuda_kernels lcomm_cuda_kernels_table = {
     .unaligned16_load = lcomm_cuda_run_unaligned16_load,
     .unaligned16_store = lcomm_cuda_run_unaligned16_store,
     .fold = lcomm_cuda_run_fold,
+    .add_to_f64 = lcomm_cuda_run_add_to_f64,
     .momentum = lcomm_cuda_run_momentum,
     .count_not_finite = lcomm_cuda_run_count_not_finite,
     .count_not_finite_f64 = lcomm_cuda_run_count_not_finite_f64,

@@ -3,8 +3,6 @@
 
 /* Vectors on a device, in the stream of a run. */
 
-#include <stdlib.h>
-
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/run_device.h"
 
@@ -167,31 +165,11 @@ static lcomm_status add(lcomm_run *run, float *sums, const float *carried, uint6
                                 run->device->table->kernels->sum(&sum, run->device->stream));
 }
 
-/* Wait for the stream: it happens once after a state was loaded. */
-static lcomm_status finish_stream(lcomm_run *run) {
-  const lcomm_run_device *device = run->device;
-  return lcomm_run_device_check(run, "a copy", device->table->stream.finish(device->stream));
-}
-
-static lcomm_status add_here(lcomm_run *run, double *sums, const float *carried, uint64_t n,
-                             double *here) {
-  LCOMM_TRY(copy(run, here, sums, n * sizeof *sums));
-  LCOMM_TRY(finish_stream(run));
-  LCOMM_TRY(lcomm_backend_cpu_vectors.add_f64(run, here, carried, n));
-  LCOMM_TRY(copy(run, sums, here, n * sizeof *sums));
-  return finish_stream(run);
-}
-
-/* On the host, in plain memory: to get pinned memory now could wait for streams that are held. */
 static lcomm_status add_f64(lcomm_run *run, double *sums, const float *carried, uint64_t n) {
-  double *here = malloc(n * sizeof *here + 1);
-  if (!here) {
-    return lcomm_fail(run->comm, LCOMM_ERR_MEMORY,
-                      "out of memory for what is carried of %llu elements", (unsigned long long)n);
-  }
-  lcomm_status status = add_here(run, sums, carried, n, here);
-  free(here);
-  return status;
+  const lcomm_run_device *device = run->device;
+  return lcomm_run_device_check(
+      run, "adding a residual",
+      device->table->kernels->add_to_f64(sums, carried, n, device->stream));
 }
 
 static lcomm_status momentum(lcomm_run *run, float factor, lcomm_ef_array momentum, float *values,

@@ -73,6 +73,29 @@ static void residuals_are_folded_in_at_any_length_and_place(void **state) {
   }
 }
 
+/* ---------------------------------------------------------------------- add */
+
+static void float32_is_added_to_float64_at_any_length(void **state) {
+  (void)state;
+  for (size_t l = 0; l < ODD_LENGTHS; l++) {
+    size_t n = odd_lengths[l];
+    uint64_t random = 7 + n;
+    array values = draw_array(&random, l % 4, n);
+    double *sums = sample_memory((n + 1) * sizeof *sums);
+    for (size_t i = 0; i <= n; i++) {
+      sums[i] = (double)i / 3;
+    }
+    assert_int_equal(lcomm_cuda_run_add_to_f64(sums, values.values, n, NULL), 0);
+    for (size_t i = 0; i < n; i++) {
+      double wanted = (double)i / 3 + (double)values.was[i];
+      assert_true(sums[i] == wanted || (wanted != wanted && sums[i] != sums[i]));
+    }
+    assert_true(sums[n] == (double)n / 3);
+    free(sums);
+    free_array(values);
+  }
+}
+
 /* ----------------------------------------------------------------- momentum */
 
 static void check_momentum(float factor, size_t n, size_t left_shift, size_t right_shift) {
@@ -386,6 +409,7 @@ static void clipping_depends_on_neither_place_nor_order(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(residuals_are_folded_in_at_any_length_and_place),
+    cmocka_unit_test(float32_is_added_to_float64_at_any_length),
     cmocka_unit_test(momentum_has_the_bytes_of_the_scalar_table),
     cmocka_unit_test(one_nan_is_handed_on_and_a_new_one_is_negative),
     cmocka_unit_test(float64_nans_are_handed_on_alike),

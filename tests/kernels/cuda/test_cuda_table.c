@@ -28,6 +28,9 @@ static void kernels_of_one_type_are_not_mixed_up(void **state) {
   assert_true(found == 1);
   assert_int_equal(table->fold(values, residual, residual, 3, NULL), 0);
   assert_true(values[0] == 3 && values[2] == 1 && residual[0] == 0 && residual[2] == 0);
+  double sums[] = {0.5, 1};
+  assert_int_equal(table->add_to_f64(sums, values, 1, NULL), 0);
+  assert_true(sums[0] == 3.5 && sums[1] == 1);
   float momentum[] = {2}, gradient[] = {5};
   assert_int_equal(table->momentum(0.5f, momentum, momentum, gradient, 1, NULL), 0);
   assert_true(momentum[0] == 6 && gradient[0] == 6);
