@@ -75,7 +75,7 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
 /* ----------------------------------------------------- played on a device */
 
 /* All that the operation does on its device, into the lanes. Other threads may have the
- * communicator's turn. */
+ * communicator's turn meanwhile (lcomm_run_enter). */
 static lcomm_status play(lcomm_run *run, const lcomm_call *call) {
   lcomm_run_entry entry = lcomm_run_enter(run);
   lcomm_status status = lcomm_call_stage_in(run, call);
@@ -112,9 +112,7 @@ static lcomm_status start_played(lcomm_comm *comm, lcomm_run *run, const lcomm_c
     call->keeper->begin(call->owner, operation);
   }
   lcomm_tape_rewind(run);
-  unsigned depth = lcomm_turn_give(comm);
   status = play(run, call); /* a failure is the request's to report */
-  lcomm_turn_take(comm, depth);
   bool moved = false;
   lcomm_operations_move(comm, &moved);
   return goes_alone ? status : LCOMM_OK;
@@ -140,7 +138,9 @@ static lcomm_status start_found(lcomm_comm *comm, lcomm_call *call, lcomm_reques
 
 static lcomm_status start_on_device(lcomm_comm *comm, lcomm_call *call, lcomm_request *handle) {
   lcomm_device_turn_enter(comm);
-  lcomm_runs_free_spent(comm);
+  if (comm->runs.played == 0) { /* else they are freed with a run that is made */
+    lcomm_runs_free_spent(comm);
+  }
   lcomm_status status = start_found(comm, call, handle);
   lcomm_device_turn_leave(comm);
   return status;

@@ -123,7 +123,6 @@ static void free_operations(lcomm_comm *comm) {
   }
   lcomm_call_watch_free(comm);
   lcomm_run_cache_free(&comm->runs.cache);
-  free_runs(comm->runs.retired);
   free_runs(comm->runs.spent);
   lcomm_lanes_free(comm);
   free(comm->runs.tiles);

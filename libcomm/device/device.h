@@ -149,7 +149,8 @@ const lcomm_device_table *lcomm_device_in_use(void);
 
 /* A thread that must not come to wait for a device, because the device waits for it: from bar to
  * unbar, which takes bar's answer, it calls no function of a table. The emulated device ends a
- * process that does. */
+ * process that does. The threads of this library are barred but for operations that go step by
+ * step, for which unbar(false) lifts it a while. */
 bool lcomm_device_bar(void);
 void lcomm_device_unbar(bool before);
 bool lcomm_device_is_barred(void);

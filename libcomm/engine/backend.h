@@ -174,7 +174,7 @@ extern const lcomm_backend lcomm_backend_cpu, lcomm_backend_cuda, lcomm_backend_
 /* Parts of these. */
 extern const lcomm_backend_payloads lcomm_backend_cpu_payloads, lcomm_backend_cuda_payloads;
 extern const lcomm_backend_vectors lcomm_backend_cpu_vectors, lcomm_backend_cuda_vectors;
-extern const lcomm_backend_queue lcomm_proxy_queue;
+extern const lcomm_backend_queue lcomm_proxy_queue, lcomm_stepped_queue;
 
 /* Their tables, in files that name the functions as the members: no backend can leave one out. */
 #define LCOMM_BACKEND_PAYLOADS_TABLE                                                               \
@@ -192,13 +192,13 @@ extern const lcomm_backend_queue lcomm_proxy_queue;
     .sample_add = sample_add                                                                       \
   }
 
-/* The backend of a plan whose vector is at `location`. */
-static inline const lcomm_backend *lcomm_backend_of(lcomm_memory_location location) {
-  return lcomm_memory_is_on_device(location) ? &lcomm_backend_cuda : &lcomm_backend_cpu;
-}
+/* The backend of a plan: where its vector is, and how it gets there (backend_choice.c). On a device
+ * it is in use. */
+const lcomm_backend *lcomm_backend_of(lcomm_comm *comm, const lcomm_plan *plan);
 
 /* Around operations of a backend that are not in a step. Computations of the host are in the
- * standard floating-point environment. */
+ * standard floating-point environment. A run that plays tapes gives up the communicator's turn in
+ * between: its caller has the device's (device_turn.h). */
 typedef struct lcomm_run_entry {
   int before;
   uint32_t environment;

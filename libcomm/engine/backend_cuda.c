@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Runs whose vector is on a CUDA device (run_device.h): their operations are put into a stream of
- * the run. */
+/* Runs whose vector is on a CUDA device (run_device.h): their memory, and the tables of both ways
+ * in which their operations go: played as tapes (proxy.c), or step by step (backend_cuda_queue.c).
+ */
 
-#include "libcomm/device/stream_gate.h"
+#include "libcomm/engine/backend.h"
 #include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/entry.h"
-#include "libcomm/engine/exec_internal.h"
+#include "libcomm/engine/operation.h"
 #include "libcomm/engine/run_device.h"
 #include "libcomm/engine/tape.h"
 
@@ -30,47 +31,76 @@ lcomm_status lcomm_run_device_check(lcomm_run *run, const char *what, int error)
 
 /* ---------------------------------------------------------------- memory */
 
-static lcomm_status make_all(lcomm_run *run, lcomm_status (*rest)(lcomm_run *run)) {
-  LCOMM_TRY(lcomm_device_quiesce(run->comm));
+/* Memory and streams are made while no stream is held. What is in lanes goes on: CUDA may wait for
+ * it, and so for messages, which others move meanwhile. */
+
+typedef struct stay {
+  unsigned depth; /* how often the communicator was entered */
+  int before;     /* the device that was in use */
+} stay;
+
+static stay go_there(const lcomm_run *run) {
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  stay it = {lcomm_turn_give(run->comm), run->plan->location.device};
+  (void)table->current(&it.before);
+  (void)table->use(run->plan->location.device); /* what needs it finds out */
+  return it;
+}
+
+static void come_back(const lcomm_run *run, stay it) {
+  (void)lcomm_device_get(NULL)->use(it.before);
+  lcomm_turn_take(run->comm, it.depth);
+}
+
+static lcomm_status make_there(lcomm_run *run, lcomm_status (*part)(lcomm_run *run)) {
+  stay it = go_there(run);
+  lcomm_status status = part(run);
+  come_back(run, it);
+  return status;
+}
+
+static lcomm_status open_stepped(lcomm_run *run) {
   LCOMM_TRY(lcomm_run_device_open(run, run->plan->location.device));
-  LCOMM_TRY(lcomm_run_device_make_stream(run));
+  return lcomm_run_device_make_stream(run);
+}
+
+static lcomm_status make_all_stepped(lcomm_run *run, lcomm_status (*rest)(lcomm_run *run)) {
+  LCOMM_TRY(lcomm_device_quiesce(run->comm));
+  lcomm_runs_free_spent(run->comm);
+  LCOMM_TRY(make_there(run, open_stepped));
   LCOMM_TRY(rest(run));
-  return lcomm_run_device_make(run);
+  return make_there(run, lcomm_run_device_make);
 }
 
-/* Memory and streams are made while no stream is held. */
-static lcomm_status make(lcomm_run *run, lcomm_status (*rest)(lcomm_run *run)) {
-  const lcomm_device_table *table = lcomm_device_get(NULL);
-  int before = 0;
-  (void)table->current(&before);
-  lcomm_status status = make_all(run, rest);
+static lcomm_status make_stepped(lcomm_run *run, lcomm_status (*rest)(lcomm_run *run)) {
+  lcomm_status status = make_all_stepped(run, rest);
   lcomm_device_resume();
-  (void)table->use(before);
   return status;
 }
 
-/* The same of a run that plays tapes: streams may wait for messages meanwhile, which others move.
- */
+static lcomm_status open_taped(lcomm_run *run) {
+  LCOMM_TRY(lcomm_run_device_open(run, run->plan->location.device));
+  return lcomm_tape_open(run);
+}
+
+static lcomm_status complete_taped(lcomm_run *run) {
+  LCOMM_TRY(lcomm_run_device_make(run));
+  return lcomm_tape_make(run);
+}
+
 static lcomm_status make_taped(lcomm_run *run, lcomm_status (*rest)(lcomm_run *run)) {
-  unsigned depth = lcomm_turn_give(run->comm);
-  const lcomm_device_table *table = lcomm_device_get(NULL);
-  int before = 0;
-  (void)table->current(&before);
-  lcomm_status status = lcomm_run_device_open(run, run->plan->location.device);
-  status = status == LCOMM_OK ? lcomm_tape_open(run) : status;
-  lcomm_turn_take(run->comm, depth);
-  status = status == LCOMM_OK ? rest(run) : status;
-  depth = lcomm_turn_give(run->comm);
-  status = status == LCOMM_OK ? lcomm_run_device_make(run) : status;
-  status = status == LCOMM_OK ? lcomm_tape_make(run) : status;
-  (void)table->use(before);
-  lcomm_turn_take(run->comm, depth);
-  return status;
+  lcomm_runs_free_spent(run->comm);
+  LCOMM_TRY(make_there(run, open_taped));
+  LCOMM_TRY(rest(run));
+  return make_there(run, complete_taped);
 }
 
 static uint8_t *slots_memory(lcomm_run *run, size_t size) {
   void *memory = NULL;
-  return run->device->table->memory.pinned_get(size, &memory) == 0 ? memory : NULL;
+  stay it = go_there(run);
+  int error = run->device->table->memory.pinned_get(size, &memory);
+  come_back(run, it);
+  return error == 0 ? memory : NULL;
 }
 
 static bool get_memory(const lcomm_run *run, size_t size, uint8_t **memory) {
@@ -78,45 +108,26 @@ static bool get_memory(const lcomm_run *run, size_t size, uint8_t **memory) {
 }
 
 static bool own_memory(lcomm_run *run) {
-  return get_memory(run, lcomm_plan_vector_size(run->plan), &run->own_vector) &&
-         get_memory(run, lcomm_plan_input_size(run->plan), &run->own_input);
-}
-
-static uint8_t *slots_memory_taped(lcomm_run *run, size_t size) {
-  unsigned depth = lcomm_turn_give(run->comm);
-  uint8_t *memory = slots_memory(run, size);
-  lcomm_turn_take(run->comm, depth);
-  return memory;
-}
-
-static bool own_memory_taped(lcomm_run *run) {
-  unsigned depth = lcomm_turn_give(run->comm);
-  bool made = own_memory(run);
-  lcomm_turn_take(run->comm, depth);
+  stay it = go_there(run);
+  bool made = get_memory(run, lcomm_plan_vector_size(run->plan), &run->own_vector) &&
+              get_memory(run, lcomm_plan_input_size(run->plan), &run->own_input);
+  come_back(run, it);
   return made;
 }
 
-static void free_taped(lcomm_run *run) {
-  unsigned depth = lcomm_turn_give(run->comm);
+static void free_there(lcomm_run *run) {
+  stay it = go_there(run);
   lcomm_run_device_free(run);
-  lcomm_turn_take(run->comm, depth);
+  come_back(run, it);
 }
 
-/* ----------------------------------------------------------------- queue */
+/* -------------------------------------------------- both kinds of operations */
 
 void lcomm_run_device_start(lcomm_run *run) {
   *run->device->found_here = 0;
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
     run->device->slots[i].mapped = NULL;
   }
-}
-
-static bool is_full(const lcomm_run *run) {
-  return run->device->works.count == LCOMM_DEVICE_WORKS;
-}
-
-static bool is_busy(const lcomm_run *run) {
-  return run->device->works.count > 0 || run->device->is_closed;
 }
 
 lcomm_status lcomm_run_device_follow_event(lcomm_run *run, void *event) {
@@ -132,127 +143,12 @@ lcomm_status lcomm_run_device_follow(lcomm_run *run, void *stream) {
   return lcomm_run_device_follow_event(run, device->begin);
 }
 
-static lcomm_status push(lcomm_run *run, const lcomm_computation *it) {
-  lcomm_run_device *device = run->device;
-  unsigned place = (device->works.first + device->works.count) % LCOMM_DEVICE_WORKS;
-  lcomm_device_work *work = &device->works.ring[place];
-  LCOMM_TRY(lcomm_run_device_check(run, "a computation",
-                                   device->table->event.record(work->event, device->stream)));
-  work->computation = *it;
-  device->works.count++;
-  run->comm->runs.device_works++;
-  return LCOMM_OK;
-}
-
-static lcomm_status compute(lcomm_run *run, const lcomm_computation *it) {
-  LCOMM_TRY(lcomm_exec_compute(run, it->step));
-  return push(run, it);
-}
-
-/* The ring without its oldest. Its event is used again. */
-static void drop_oldest(lcomm_run *run) {
-  lcomm_run_device *device = run->device;
-  device->works.first = (device->works.first + 1) % LCOMM_DEVICE_WORKS;
-  device->works.count--;
-  run->comm->runs.device_works--;
-}
-
-static lcomm_status pop(lcomm_run *run, lcomm_computation *it, bool *over) {
-  const lcomm_run_device *device = run->device;
-  const lcomm_device_work *oldest = &device->works.ring[device->works.first];
-  *over = false;
-  if (device->works.count == 0) {
-    return LCOMM_OK;
-  }
-  LCOMM_TRY(lcomm_run_device_check(run, "a computation",
-                                   device->table->event.query(oldest->event, over)));
-  if (*over) {
-    *it = oldest->computation;
-    drop_oldest(run);
-  }
-  return LCOMM_OK;
-}
-
-static lcomm_status close_queue(lcomm_run *run) {
-  lcomm_run_device *device = run->device;
-  LCOMM_TRY(lcomm_exec_stage_out(run));
-  LCOMM_TRY(lcomm_run_device_check(run, "bringing out the result",
-                                   device->table->event.record(device->end, device->stream)));
-  device->is_closed = true;
-  run->comm->runs.device_works++;
-  return LCOMM_OK;
-}
-
-static void end_queue(lcomm_run *run) {
-  run->device->is_closed = false;
-  run->comm->runs.device_works--;
-}
-
-static lcomm_status poll_end(lcomm_run *run, bool *over) {
-  lcomm_run_device *device = run->device;
-  LCOMM_TRY(lcomm_run_device_check(run, "bringing out the result",
-                                   device->table->event.query(device->end, over)));
-  if (*over) {
-    device->is_tried = true;
-    run->not_finite = *device->found_here;
-    end_queue(run);
-  }
-  return LCOMM_OK;
-}
-
-static void cancel(lcomm_run *run) {
-  lcomm_run_device *device = run->device;
-  if (is_busy(run)) {
-    int before = lcomm_run_device_enter(run);
-    (void)device->table->stream.finish(device->stream); /* it failed already */
-    lcomm_run_device_leave(run, before);
-  }
-  while (device->works.count > 0) {
-    drop_oldest(run);
-  }
-  if (device->is_closed) {
-    end_queue(run);
-  }
-}
-
-/* Not by the first operation of a run: it opens memory of peers, which might wait for the
- * stream. */
-static lcomm_stream_gate *close_gate(const lcomm_run *run, void *stream) {
-  const lcomm_run_device *device = run->device;
-  if (!device->can_gate || !device->is_tried) {
-    return NULL;
-  }
-  int before = lcomm_run_device_enter(run);
-  lcomm_stream_gate *gate = lcomm_stream_gate_close(device->table, stream);
-  lcomm_run_device_leave(run, before);
-  return gate;
-}
-
-static const lcomm_backend_queue queue = {
-    .start = lcomm_run_device_start,
-    .is_full = is_full,
-    .is_busy = is_busy,
-    .enter = lcomm_run_device_enter,
-    .leave = lcomm_run_device_leave,
-    .round_begin = lcomm_run_device_enter,
-    .round_end = lcomm_run_device_leave,
-    .follow = lcomm_run_device_follow,
-    .follow_event = lcomm_run_device_follow_event,
-    .compute = compute,
-    .push = push,
-    .pop = pop,
-    .close = close_queue,
-    .poll_end = poll_end,
-    .cancel = cancel,
-    .close_gate = close_gate,
-};
-
 const lcomm_backend lcomm_backend_taped = {
     .name = "cuda",
     .make = make_taped,
-    .slots_memory = slots_memory_taped,
-    .own_memory = own_memory_taped,
-    .free = free_taped,
+    .slots_memory = slots_memory,
+    .own_memory = own_memory,
+    .free = free_there,
     .payloads = &lcomm_backend_cuda_payloads,
     .vectors = &lcomm_backend_cuda_vectors,
     .queue = &lcomm_proxy_queue,
@@ -260,13 +156,13 @@ const lcomm_backend lcomm_backend_taped = {
 
 const lcomm_backend lcomm_backend_cuda = {
     .name = "cuda",
-    .make = make,
+    .make = make_stepped,
     .slots_memory = slots_memory,
     .own_memory = own_memory,
-    .free = lcomm_run_device_free,
+    .free = free_there,
     .payloads = &lcomm_backend_cuda_payloads,
     .vectors = &lcomm_backend_cuda_vectors,
-    .queue = &queue,
+    .queue = &lcomm_stepped_queue,
     .receive_place = lcomm_device_receive_place,
     .received = lcomm_device_received,
     .sent_bytes = lcomm_device_sent_bytes,

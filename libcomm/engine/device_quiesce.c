@@ -11,12 +11,18 @@
 
 enum { QUIESCE_NS = 100000 }; /* between two looks */
 
+/* Where an operation goes step by step, whoever moves messages calls CUDA, and may wait there for
+ * the one who waits for lanes. */
+bool lcomm_device_is_quiet(const lcomm_comm *comm) {
+  return lcomm_stream_gate_count() == 0 && (comm->runs.played == 0 || comm->runs.stepped == 0);
+}
+
 /* Streams of this communicator have its patience here, others' are looked after by
  * the threads that drive them. */
 lcomm_status lcomm_device_quiesce(lcomm_comm *comm) {
   lcomm_backoff pause = {.sleep_ns = QUIESCE_NS};
   lcomm_stream_gate_quiesce();
-  while (lcomm_stream_gate_count() > 0 || comm->runs.played > 0) {
+  while (!lcomm_device_is_quiet(comm)) {
     bool moved = false;
     lcomm_status status = lcomm_operations_move(comm, &moved);
     if (status == LCOMM_OK && !moved) {

@@ -238,6 +238,9 @@ lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t index) {
         lcomm_collective_name(run->plan->collective), run->sequence,
         lcomm_comm_who(run->comm, step->peer, who, sizeof(who)));
   }
+  bool barred = lcomm_device_is_barred();
+  lcomm_device_unbar(false); /* whoever moves messages reads it */
   int error = open_payload(run, step, &it);
+  lcomm_device_unbar(barred);
   return error ? cannot_read(run, step, error) : LCOMM_OK;
 }

@@ -101,7 +101,9 @@ typedef struct lcomm_operations {
 typedef struct lcomm_deferred {
   atomic_bool open;                        /* there may be something to start */
   lcomm_status (*start)(lcomm_comm *comm); /* what is ready; when `open` is set */
-  bool exists;                             /* the progress thread may begin operations by it */
+  /* The progress thread starts them, too, and so do waits in other communicators; else only calls
+   * of the program on this one. */
+  bool for_others;
   bool counts_steps; /* `step` is that of the program; else each operation is one, for traces */
   uint64_t step;
 } lcomm_deferred;
@@ -114,10 +116,10 @@ typedef struct lcomm_flow {
 
 /* Memory of running plans that outlives an operation. */
 typedef struct lcomm_runs {
-  lcomm_run_cache cache; /* of plain calls */
-  lcomm_run *retired;    /* to be destroyed, see lcomm_run_retire */
-  lcomm_run *spent; /* likewise, of those that play tapes: by a call that has the device's turn */
-  unsigned played;  /* operations in flight whose tapes are played */
+  lcomm_run_cache cache;       /* of plain calls */
+  lcomm_run *spent;            /* to be destroyed by a call that has the device's turn */
+  unsigned played;             /* operations in flight whose tapes are played */
+  unsigned stepped;            /* on devices step by step */
   pthread_mutex_t device_turn; /* device_turn.h */
   struct lcomm_lanes *lanes;   /* lanes.h */
   uint8_t *tiles;    /* scratch of one sum: LCOMM_GET_SIZE bytes of each source that is got */

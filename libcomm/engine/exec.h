@@ -152,6 +152,7 @@ typedef struct lcomm_run_cached {
 struct lcomm_run {
   const lcomm_plan *plan; /* owned */
   lcomm_comm *comm;
+  lcomm_sequence_space space;          /* of its operations */
   const struct lcomm_backend *backend; /* backend.h: where it computes */
   struct lcomm_run_device *device;     /* run_device.h; of backends on devices */
   struct lcomm_tape *tape;             /* tape.h; of operations that are played, else NULL */
@@ -187,10 +188,11 @@ struct lcomm_run {
   lcomm_stats stats; /* of this operation */
 };
 
-/* Make a run for a plan, which it owns from then on, also on failure; it computes in `backend`.
- * MEMORY (the sentence is in lcomm_error_thread_text). Free with lcomm_run_destroy (NULL ok). */
-lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan,
-                              const struct lcomm_backend *backend, lcomm_run **run);
+/* Make a run for a plan, which it owns from then on, also on failure; its operations are in
+ * `space`. MEMORY (the sentence is in lcomm_error_thread_text). Free with lcomm_run_destroy (NULL
+ * ok). */
+lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_sequence_space space,
+                              lcomm_run **run);
 void lcomm_run_destroy(lcomm_run *run);
 
 /* Begin over the data, which may be run->data. Nothing is sent yet. */

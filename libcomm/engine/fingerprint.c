@@ -167,7 +167,7 @@ static bool needs(const lcomm_plan *plan, int rank) {
  * sequence space begin here before it is done? The progress thread begins buckets. */
 static bool is_stuck_in(const lcomm_comm *comm, const lcomm_operation *operation, int rank) {
   bool begins_others = operation->run->terms.op_kind != LCOMM_OP_KIND_BUCKET &&
-                       comm->progress_thread && comm->deferred.exists;
+                       comm->progress_thread && comm->deferred.for_others;
   return operation->awaited == comm->waiting.awaited_done && !begins_others &&
          needs(operation->run->plan, rank);
 }

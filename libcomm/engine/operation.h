@@ -106,11 +106,11 @@ lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request,
 /* Give a run of lcomm_run_find back: it is kept for the next call of its shape. */
 void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run);
 
-/* Destroy a run (NULL ok); one on a device when nothing there waits for us, because freeing its
- * memory would wait for that; one that plays tapes by the next call that may wait for a device. */
+/* Destroy a run (NULL ok); one on a device by a later call that makes another one, or puts work
+ * there while nothing is played, because CUDA waits for all that is in streams then. */
 void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run);
 
-/* Destroy those. In the device's turn (device_turn.h). */
+/* Destroy those, unless it could wait for us. In the device's turn (device_turn.h). */
 void lcomm_runs_free_spent(lcomm_comm *comm);
 
 #endif

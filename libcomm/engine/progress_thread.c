@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "libcomm/base/backoff.h"
+#include "libcomm/device/device.h"
 #include "libcomm/engine/siblings.h"
 
 struct lcomm_progress_thread {
@@ -74,7 +75,8 @@ bool lcomm_engine_progress(lcomm_comm *comm) {
     lcomm_operations_move(comm, &moved); /* cancels what is left */
     return false;
   }
-  if (atomic_load(&comm->deferred.open) && comm->deferred.start(comm) != LCOMM_OK) {
+  if (comm->deferred.for_others && atomic_load(&comm->deferred.open) &&
+      comm->deferred.start(comm) != LCOMM_OK) {
     return false;
   }
   if (!comm->operations.first) {
@@ -117,6 +119,7 @@ static void *run_thread(void *argument) {
   lcomm_progress_thread *thread = argument;
   unsigned quiet = 0;
   lcomm_backoff yield = {.yields = LCOMM_BACKOFF_ALWAYS};
+  (void)lcomm_device_bar(); /* but for operations that go step by step */
   for (;;) {
     while (atomic_load(&thread->waiting) > 0) {
       lcomm_backoff_step(&yield); /* calls go first */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "libcomm/device/device.h"
+#include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/run_device.h"
 #include "libcomm/engine/tape.h"
@@ -130,6 +131,17 @@ static void cancel(lcomm_run *run) {
   end(run);
 }
 
+/* A caller that uses the device has the device's turn, and gives up the communicator's. */
+static int enter(const lcomm_run *run) {
+  run->tape->given = lcomm_turn_give(run->comm);
+  return lcomm_run_device_enter(run);
+}
+
+static void leave(const lcomm_run *run, int before) {
+  lcomm_run_device_leave(run, before);
+  lcomm_turn_take(run->comm, run->tape->given);
+}
+
 static int begin_round(const lcomm_run *run) {
   (void)run;
   return lcomm_device_bar();
@@ -151,8 +163,8 @@ const lcomm_backend_queue lcomm_proxy_queue = {
     .start = start,
     .is_full = is_full,
     .is_busy = is_busy,
-    .enter = lcomm_run_device_enter,
-    .leave = lcomm_run_device_leave,
+    .enter = enter,
+    .leave = leave,
     .round_begin = begin_round,
     .round_end = end_round,
     .follow = lcomm_run_device_follow,

@@ -134,7 +134,7 @@ static lcomm_status make_all(lcomm_run *run) {
   return make_progress_state(run);
 }
 
-lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, const lcomm_backend *backend,
+lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_sequence_space space,
                               lcomm_run **run) {
   lcomm_run *made = calloc(1, sizeof *made);
   if (!made) {
@@ -143,7 +143,8 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, const lcomm_ba
   }
   made->plan = plan;
   made->comm = comm;
-  made->backend = backend;
+  made->space = space;
+  made->backend = lcomm_backend_of(comm, plan);
   lcomm_status status = made->backend->make(made, make_all);
   if (status == LCOMM_ERR_MEMORY) {
     lcomm_error_thread(status, "no memory for the buffers of %s of %llu elements",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "libcomm/device/stream_gate.h"
+#include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/tape.h"
@@ -87,16 +88,30 @@ lcomm_status lcomm_run_device_make_stream(lcomm_run *run) {
   return LCOMM_OK;
 }
 
-void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size) {
+static void *get_vector(int ordinal, size_t size) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
   void *memory = NULL;
   int before = ordinal;
   (void)table->current(&before);
-  int error = lcomm_device_quiesce(comm) == LCOMM_OK ? table->use(ordinal) : -1;
+  int error = table->use(ordinal);
   error = error ? error : table->memory.get(size, &memory);
-  lcomm_device_resume();
   (void)table->use(before);
   return error ? NULL : memory;
+}
+
+void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size) {
+  lcomm_status status = lcomm_device_quiesce(comm);
+  unsigned depth = lcomm_turn_give(comm);
+  void *memory = status == LCOMM_OK ? get_vector(ordinal, size) : NULL;
+  lcomm_turn_take(comm, depth);
+  lcomm_device_resume();
+  return memory;
+}
+
+void lcomm_device_vector_free(lcomm_comm *comm, void *memory) {
+  unsigned depth = lcomm_turn_give(comm);
+  (void)lcomm_device_get(NULL)->memory.free(memory);
+  lcomm_turn_take(comm, depth);
 }
 
 /* ---------------------------------------------------------------- top-k */

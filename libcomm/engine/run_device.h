@@ -50,6 +50,8 @@ typedef struct lcomm_run_device {
   int ordinal;
   bool can_gate;    /* its streams can wait for values, see stream_gate.h */
   bool is_tried;    /* an operation has ended: what it opens at peers is open */
+  bool in_flight;   /* an operation goes step by step */
+  bool was_barred;  /* before this round of it, see lcomm_device_bar() */
   bool can_share;   /* its memory can be read by other processes, see device_zcopy.h */
   void *stream;     /* what follows is put into it */
   void *own_stream; /* the same; NULL where that is a lane (lanes.h) */
@@ -71,17 +73,21 @@ typedef struct lcomm_run_device {
   uint64_t *found_here; /* pinned: the same */
 } lcomm_run_device;
 
-/* device_quiesce.c: wait until no stream of this process is held, and let none be held until
+/* device_quiesce.c: wait until no stream of this process is held, and nothing is played on a device
+ * of this communicator beside operations that go step by step. Let no stream be held until
  * lcomm_device_resume(), which follows even a failure: between the two, memory and
- * streams can be made and freed. The operations of the communicator go on
- * meanwhile. TIMEOUT, or what failed. */
+ * streams can be made and freed, without the communicator's turn (device_turn.h). The operations of
+ * the communicator go on meanwhile. TIMEOUT, or what failed. */
+bool lcomm_device_is_quiet(const lcomm_comm *comm);
 lcomm_status lcomm_device_quiesce(lcomm_comm *comm);
 void lcomm_device_resume(void);
 /* The same where nothing of the communicator is held any more, and only for a while. */
 void lcomm_device_quiesce_to_free(void);
 
-/* A vector on device `ordinal`; NULL when memory is short. */
+/* A vector on device `ordinal`; NULL when memory is short. Freed while things are quiet (NULL ok).
+ */
 void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size);
+void lcomm_device_vector_free(lcomm_comm *comm, void *memory);
 
 /* Memory and events for a run on device `ordinal`, and a stream of its own; part of
  * lcomm_run_create, before the slots are made. The rest follows when they are.

@@ -15,35 +15,17 @@ static lcomm_run *take_cached(lcomm_comm *comm, const lcomm_plan_request *reques
   return lcomm_run_cache_take(&comm->runs.cache, request, comm->size);
 }
 
-static bool nothing_waits(const lcomm_comm *comm) {
-  return lcomm_stream_gate_count() == 0 && comm->runs.played == 0;
-}
-
-static void destroy_retired(lcomm_comm *comm) {
-  while (comm->runs.retired && nothing_waits(comm)) {
-    lcomm_run *run = comm->runs.retired;
-    comm->runs.retired = run->cached.next;
-    lcomm_run_destroy(run);
-  }
-}
-
 void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run) {
   if (!run || !run->backend->queue) {
     lcomm_run_destroy(run);
     return;
   }
-  if (run->tape) {
-    run->cached.next = comm->runs.spent;
-    comm->runs.spent = run;
-    return;
-  }
-  run->cached.next = comm->runs.retired;
-  comm->runs.retired = run;
-  destroy_retired(comm);
+  run->cached.next = comm->runs.spent;
+  comm->runs.spent = run;
 }
 
 void lcomm_runs_free_spent(lcomm_comm *comm) {
-  while (comm->runs.spent) {
+  while (comm->runs.spent && lcomm_device_is_quiet(comm)) {
     lcomm_run *run = comm->runs.spent;
     comm->runs.spent = run->cached.next;
     lcomm_run_destroy(run);
@@ -51,7 +33,6 @@ void lcomm_runs_free_spent(lcomm_comm *comm) {
 }
 
 void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run) {
-  destroy_retired(comm);
   lcomm_run_cache_put(&comm->runs.cache, run);
 }
 
@@ -85,7 +66,7 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_plan_request *request, lc
                         lcomm_collective_name(request->collective),
                         (unsigned long long)request->count, why.text);
   }
-  status = lcomm_run_create(comm, plan, lcomm_backend_of_calls(comm, plan), run);
+  status = lcomm_run_create(comm, plan, LCOMM_SEQUENCE_SPACE_CALLS, run);
   if (status != LCOMM_OK) {
     return lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
   }

@@ -48,10 +48,8 @@ typedef struct lcomm_tape {
   uint32_t work_count;
   bool *is_begun;
   bool in_flight, is_closed;
+  unsigned given; /* how often its caller had entered the communicator, see proxy.c */
 } lcomm_tape;
-
-/* The backend of a run whose operations are started by calls of the program alone. */
-const struct lcomm_backend *lcomm_backend_of_calls(lcomm_comm *comm, const lcomm_plan *plan);
 
 /* Parts of making and freeing a run whose operations are played: its lanes, and the rest when its
  * slots are made. The device is in use. MEMORY, SYSTEM with a sentence in

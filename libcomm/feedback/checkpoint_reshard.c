@@ -239,7 +239,7 @@ static void take_over(lcomm_restore *restore, size_t index) {
           share * placed->state.velocity.now[at - placed->ef->result.first];
     }
   }
-  lcomm_ef_array_free(placed->ef->request.location, &placed->state.velocity);
+  lcomm_ef_array_free(placed->ef->comm, placed->ef->request.location, &placed->state.velocity);
 }
 
 void lcomm_restore_finish(lcomm_restore *restore) {

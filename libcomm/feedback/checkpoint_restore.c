@@ -65,7 +65,7 @@ lcomm_status lcomm_restore_make(lcomm_restore *restore) {
 void lcomm_restore_free(lcomm_restore *restore) {
   for (size_t i = 0; restore->restored && i < restore->count; i++) {
     lcomm_restored *it = &restore->restored[i];
-    lcomm_ef_state_free(it->ef->request.location, &it->state);
+    lcomm_ef_state_free(restore->comm, it->ef->request.location, &it->state);
   }
   free(restore->restored);
   free(restore->of);
@@ -78,7 +78,7 @@ void lcomm_restore_free(lcomm_restore *restore) {
 lcomm_status lcomm_restore_vector(lcomm_restore *restore, size_t index, float **vector) {
   const lcomm_restored *it = &restore->restored[index];
   if (!*vector) {
-    *vector = lcomm_ef_memory_get(it->ef->request.location, it->ef->result.count);
+    *vector = lcomm_ef_memory_get(restore->comm, it->ef->request.location, it->ef->result.count);
   }
   return *vector ? LCOMM_OK : out_of_memory(restore);
 }
@@ -199,7 +199,7 @@ void lcomm_restore_commit(lcomm_restore *restore) {
   for (size_t i = 0; i < restore->count; i++) {
     lcomm_restored *placed = &restore->restored[i];
     if (!placed->has_residual) {
-      lcomm_feedback_free(placed->state.feedback);
+      lcomm_feedback_free(restore->comm, placed->state.feedback);
       placed->state.feedback = NULL;
     }
     lcomm_ef_replace(placed->ef, &placed->state);

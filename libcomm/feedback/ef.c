@@ -74,7 +74,7 @@ lcomm_status lcomm_ef_feedback(const lcomm_ef *ef, lcomm_feedback_state **feedba
     return LCOMM_OK;
   }
   LCOMM_TRY(lcomm_ef_make_plan(ef, false, 0, &plan));
-  lcomm_status status = lcomm_feedback_create(plan, ef->momentum, feedback);
+  lcomm_status status = lcomm_feedback_create(ef->comm, plan, ef->momentum, feedback);
   lcomm_plan_destroy(plan);
   if (status != LCOMM_OK) {
     return lcomm_ef_out_of_memory(ef);
@@ -115,7 +115,7 @@ void lcomm_ef_replace(lcomm_ef *ef, lcomm_ef_state *state) {
   lcomm_run_retire(ef->comm, ef->run);
   ef->run = NULL;
   (void)lcomm_ef_quiesce(ef); /* a failure is the communicator's already */
-  lcomm_ef_state_free(ef->request.location, &ef->state);
+  lcomm_ef_state_free(ef->comm, ef->request.location, &ef->state);
   lcomm_ef_resume(ef);
   ef->state = *state;
   ef->past = (lcomm_ef_past){.exists = false};
@@ -126,14 +126,14 @@ void lcomm_ef_free(lcomm_ef *ef) {
   lcomm_run_destroy(ef->run);
   lcomm_run_destroy(ef->exact_run);
   ef->run = ef->exact_run = NULL;
-  lcomm_ef_state_free(ef->request.location, &ef->state);
-  lcomm_ef_state_free(ef->request.location, &ef->spent);
+  lcomm_ef_state_free(ef->comm, ef->request.location, &ef->state);
+  lcomm_ef_state_free(ef->comm, ef->request.location, &ef->spent);
 }
 
 /* ---------------------------------------------------------------- moving */
 
-static bool copy_feedback(lcomm_memory_location location, const lcomm_feedback_state *from,
-                          lcomm_feedback_state **copy) {
+static bool copy_feedback(lcomm_comm *comm, lcomm_memory_location location,
+                          const lcomm_feedback_state *from, lcomm_feedback_state **copy) {
   *copy = from ? calloc(1, sizeof **copy) : NULL;
   if (!*copy) {
     return !from;
@@ -141,16 +141,18 @@ static bool copy_feedback(lcomm_memory_location location, const lcomm_feedback_s
   **copy = *from;
   (*copy)->location = location;
   (*copy)->residual = (*copy)->momentum = (lcomm_ef_array){NULL, NULL};
-  return lcomm_ef_memory_copy(location, from->residual.now, from->count, &(*copy)->residual.now) &&
-         lcomm_ef_memory_copy(location, from->momentum.now, from->count, &(*copy)->momentum.now);
+  return lcomm_ef_memory_copy(comm, location, from->residual.now, from->count,
+                              &(*copy)->residual.now) &&
+         lcomm_ef_memory_copy(comm, location, from->momentum.now, from->count,
+                              &(*copy)->momentum.now);
 }
 
 static bool copy_state(const lcomm_ef *ef, lcomm_memory_location location, lcomm_ef_state *copy) {
   const lcomm_ef_state *from = &ef->state;
   uint64_t count = ef->result.count;
-  return copy_feedback(location, from->feedback, &copy->feedback) &&
-         lcomm_ef_memory_copy(location, from->velocity.now, count, &copy->velocity.now) &&
-         lcomm_ef_memory_copy(location, from->carried, count, &copy->carried);
+  return copy_feedback(ef->comm, location, from->feedback, &copy->feedback) &&
+         lcomm_ef_memory_copy(ef->comm, location, from->velocity.now, count, &copy->velocity.now) &&
+         lcomm_ef_memory_copy(ef->comm, location, from->carried, count, &copy->carried);
 }
 
 lcomm_status lcomm_ef_move(lcomm_ef *ef, lcomm_memory_location location) {
@@ -164,13 +166,13 @@ lcomm_status lcomm_ef_move(lcomm_ef *ef, lcomm_memory_location location) {
   }
   if (status == LCOMM_OK) {
     retire_runs(ef);
-    lcomm_ef_state_free(ef->request.location, &ef->state);
-    lcomm_ef_state_free(ef->request.location, &ef->spent);
+    lcomm_ef_state_free(ef->comm, ef->request.location, &ef->state);
+    lcomm_ef_state_free(ef->comm, ef->request.location, &ef->spent);
     ef->state = moved;
     ef->past = (lcomm_ef_past){.exists = false};
     ef->request.location = location;
   } else {
-    lcomm_ef_state_free(location, &moved);
+    lcomm_ef_state_free(ef->comm, location, &moved);
   }
   lcomm_device_resume();
   return status;
@@ -196,10 +198,10 @@ lcomm_status lcomm_ef_follow_policy(lcomm_ef *ef, bool *leaves) {
   lcomm_plan *plan = NULL;
   lcomm_status status = lcomm_ef_quiesce(ef);
   retire_runs(ef);
-  lcomm_ef_state_free(ef->request.location, &ef->spent);
+  lcomm_ef_state_free(ef->comm, ef->request.location, &ef->spent);
   lcomm_ef_forget_past(ef);
   if (!(ef->momentum > 0)) {
-    lcomm_ef_array_free(ef->request.location, &ef->state.velocity);
+    lcomm_ef_array_free(ef->comm, ef->request.location, &ef->state.velocity);
   }
   lcomm_ef_resume(ef);
   if (status == LCOMM_OK) {

@@ -81,6 +81,6 @@ void lcomm_ef_end(lcomm_ef *ef, const lcomm_run *run) {
     ef->flushes = false;
   }
   if (!lcomm_memory_is_on_device(ef->request.location) && !ef->undo) {
-    lcomm_ef_state_free(ef->request.location, &ef->spent);
+    lcomm_ef_state_free(ef->comm, ef->request.location, &ef->spent);
   }
 }

@@ -4,7 +4,6 @@
 /* Which run a step takes, and the state that it works with. */
 
 #include "libcomm/engine/backend.h"
-#include "libcomm/engine/tape.h"
 #include "libcomm/feedback/ef.h"
 #include "libcomm/feedback/ef_memory.h"
 #include "libcomm/plan/warmup.h"
@@ -13,7 +12,7 @@
 
 static lcomm_status prepare_velocity(lcomm_ef *ef, const lcomm_plan *plan) {
   if (lcomm_ef_needs_velocity(ef, plan) && !ef->state.velocity.now) {
-    ef->state.velocity.now = lcomm_ef_memory_get(ef->request.location, ef->result.count);
+    ef->state.velocity.now = lcomm_ef_memory_get(ef->comm, ef->request.location, ef->result.count);
     return ef->state.velocity.now ? LCOMM_OK : lcomm_ef_out_of_memory(ef);
   }
   return LCOMM_OK;
@@ -43,7 +42,7 @@ static lcomm_status make_feedback(lcomm_ef *ef, const lcomm_plan *plan) {
   if (lcomm_ef_needs_velocity(ef, plan)) {
     return LCOMM_OK;
   }
-  if (lcomm_feedback_create(plan, ef->momentum, &ef->state.feedback) != LCOMM_OK) {
+  if (lcomm_feedback_create(ef->comm, plan, ef->momentum, &ef->state.feedback) != LCOMM_OK) {
     return lcomm_ef_out_of_memory(ef);
   }
   if (ef->state.velocity.now && ef->state.feedback) {
@@ -70,9 +69,9 @@ static lcomm_status prepare_feedback(lcomm_ef *ef, lcomm_run *run) {
 static lcomm_status make_run(const lcomm_ef *ef, bool exact, double density, lcomm_run **run) {
   lcomm_plan *plan = NULL;
   LCOMM_TRY(lcomm_ef_make_plan(ef, exact, density, &plan));
-  const lcomm_backend *backend =
-      ef->background ? lcomm_backend_of(plan->location) : lcomm_backend_of_calls(ef->comm, plan);
-  lcomm_status status = lcomm_run_create(ef->comm, plan, backend, run);
+  lcomm_sequence_space space =
+      ef->background ? LCOMM_SEQUENCE_SPACE_BUCKETS : LCOMM_SEQUENCE_SPACE_CALLS;
+  lcomm_status status = lcomm_run_create(ef->comm, plan, space, run);
   if (status != LCOMM_OK) {
     return lcomm_fail(ef->comm, status, "%s", lcomm_error_thread_text());
   }
@@ -99,7 +98,7 @@ static lcomm_status make_lossy(lcomm_ef *ef, double density) {
 static lcomm_status begin_making(lcomm_ef *ef) {
   lcomm_status status = lcomm_ef_quiesce(ef);
   if (status == LCOMM_OK) {
-    lcomm_ef_state_free(ef->request.location, &ef->spent);
+    lcomm_ef_state_free(ef->comm, ef->request.location, &ef->spent);
   }
   return status;
 }

@@ -7,7 +7,7 @@
 
 #include "libcomm/feedback/ef_memory.h"
 
-lcomm_status lcomm_feedback_create(const lcomm_plan *plan, double momentum,
+lcomm_status lcomm_feedback_create(lcomm_comm *comm, const lcomm_plan *plan, double momentum,
                                    lcomm_feedback_state **feedback) {
   uint64_t first = 0, count = 0;
   *feedback = NULL;
@@ -22,22 +22,22 @@ lcomm_status lcomm_feedback_create(const lcomm_plan *plan, double momentum,
   made->count = count;
   made->momentum_factor = (float)momentum;
   made->location = plan->location;
-  made->residual.now = lcomm_ef_memory_get(plan->location, count);
-  made->momentum.now = momentum > 0 ? lcomm_ef_memory_get(plan->location, count) : NULL;
+  made->residual.now = lcomm_ef_memory_get(comm, plan->location, count);
+  made->momentum.now = momentum > 0 ? lcomm_ef_memory_get(comm, plan->location, count) : NULL;
   if (!made->residual.now || (momentum > 0 && !made->momentum.now)) {
-    lcomm_feedback_free(made);
+    lcomm_feedback_free(comm, made);
     return LCOMM_ERR_MEMORY;
   }
   *feedback = made;
   return LCOMM_OK;
 }
 
-void lcomm_feedback_free(lcomm_feedback_state *feedback) {
+void lcomm_feedback_free(lcomm_comm *comm, lcomm_feedback_state *feedback) {
   if (!feedback) {
     return;
   }
-  lcomm_ef_array_free(feedback->location, &feedback->residual);
-  lcomm_ef_array_free(feedback->location, &feedback->momentum);
+  lcomm_ef_array_free(comm, feedback->location, &feedback->residual);
+  lcomm_ef_array_free(comm, feedback->location, &feedback->momentum);
   free(feedback);
 }
 
@@ -47,10 +47,10 @@ bool lcomm_feedback_fits(const lcomm_feedback_state *feedback, const lcomm_plan 
   return feedback ? feedback->first == first && feedback->count == count : count == 0;
 }
 
-void lcomm_ef_state_free(lcomm_memory_location location, lcomm_ef_state *state) {
-  lcomm_feedback_free(state->feedback);
-  lcomm_ef_array_free(location, &state->velocity);
-  lcomm_ef_memory_free(location, state->carried);
+void lcomm_ef_state_free(lcomm_comm *comm, lcomm_memory_location location, lcomm_ef_state *state) {
+  lcomm_feedback_free(comm, state->feedback);
+  lcomm_ef_array_free(comm, location, &state->velocity);
+  lcomm_ef_memory_free(comm, location, state->carried);
   *state = (lcomm_ef_state){0};
 }
 

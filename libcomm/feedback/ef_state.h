@@ -16,6 +16,7 @@
  * down before all of this.
  */
 
+#include "libcomm/engine/engine.h"
 #include "libcomm/engine/feedback_state.h"
 #include "libcomm/plan/plan.h"
 
@@ -43,14 +44,15 @@ typedef struct lcomm_ef_shard {
 lcomm_ef_shard lcomm_ef_shard_of(const lcomm_feedback_state *feedback, uint64_t offset,
                                  uint64_t count);
 
-/* Leaves it all zero. velocity and carried lie at `location`, see ef_memory.h. */
-void lcomm_ef_state_free(lcomm_memory_location location, lcomm_ef_state *state);
+/* Leaves it all zero. velocity and carried lie at `location`. For this and what follows see
+ * ef_memory.h: memory of a device is got and freed without the turn of `comm`. */
+void lcomm_ef_state_free(lcomm_comm *comm, lcomm_memory_location location, lcomm_ef_state *state);
 
 /* State for the data of `plan`; *feedback is NULL when it keeps none.
  * MEMORY. Free with lcomm_feedback_free (NULL ok). */
-lcomm_status lcomm_feedback_create(const lcomm_plan *plan, double momentum,
+lcomm_status lcomm_feedback_create(lcomm_comm *comm, const lcomm_plan *plan, double momentum,
                                    lcomm_feedback_state **feedback);
-void lcomm_feedback_free(lcomm_feedback_state *feedback);
+void lcomm_feedback_free(lcomm_comm *comm, lcomm_feedback_state *feedback);
 
 /* Does the state belong to the same elements that `plan` wants it for? */
 bool lcomm_feedback_fits(const lcomm_feedback_state *feedback, const lcomm_plan *plan);

@@ -27,10 +27,11 @@ lcomm_status lcomm_ef_prepare_undo(lcomm_ef *ef) {
   if (!ef->undo) {
     return LCOMM_OK;
   }
-  bool whole = lcomm_ef_array_double(location, ef->result.count, &ef->state.velocity);
+  bool whole = lcomm_ef_array_double(ef->comm, location, ef->result.count, &ef->state.velocity);
   if (feedback) {
-    whole = whole && lcomm_ef_array_double(location, feedback->count, &feedback->residual) &&
-            lcomm_ef_array_double(location, feedback->count, &feedback->momentum);
+    whole = whole &&
+            lcomm_ef_array_double(ef->comm, location, feedback->count, &feedback->residual) &&
+            lcomm_ef_array_double(ef->comm, location, feedback->count, &feedback->momentum);
   }
   return whole ? LCOMM_OK : lcomm_ef_out_of_memory(ef);
 }
@@ -84,7 +85,7 @@ bool lcomm_ef_discard(lcomm_ef *ef) {
     ef->spent.velocity = made.velocity;
   }
   if (!lcomm_memory_is_on_device(ef->request.location)) {
-    lcomm_ef_state_free(ef->request.location, &ef->spent);
+    lcomm_ef_state_free(ef->comm, ef->request.location, &ef->spent);
   }
   return true;
 }
@@ -96,9 +97,9 @@ void lcomm_ef_forget_past(lcomm_ef *ef) {
   if (ef->undo) {
     return;
   }
-  lcomm_ef_array_single(location, &ef->state.velocity);
+  lcomm_ef_array_single(ef->comm, location, &ef->state.velocity);
   if (feedback) {
-    lcomm_ef_array_single(location, &feedback->residual);
-    lcomm_ef_array_single(location, &feedback->momentum);
+    lcomm_ef_array_single(ef->comm, location, &feedback->residual);
+    lcomm_ef_array_single(ef->comm, location, &feedback->momentum);
   }
 }

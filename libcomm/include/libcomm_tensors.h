@@ -83,9 +83,12 @@ LCOMM_API lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor
 
 /* The gradient of this step is in the tensor's buffer. The library owns the
  * buffer from here to the return of lcomm_tensors_wait(), or until
- * lcomm_tensor_wait() or lcomm_tensor_test() says that it holds the result. Any thread; the
- * call only marks the tensor, the thread that drives the communicator does
- * the work (lcomm_progress, lcomm_tensors_wait).
+ * lcomm_tensor_wait() or lcomm_tensor_test() says that it holds the result. Any thread. Of
+ * tensors on the host the call only marks the tensor; the thread that drives the communicator does
+ * the work (lcomm_progress, lcomm_tensors_wait). Of tensors on a device the call that makes a
+ * bucket whole also puts its work on the device, and waits for no result; it may wait for a call
+ * that another thread makes on the communicator. In the first step, and where no thread moves
+ * messages, that is left to the next call that waits for tensors, or lcomm_progress().
  * Errors: ARGUMENT (also a buffer that overlaps that of another tensor of this step, which
  * is not over), STATE if it was already ready in this step, is frozen or has no
  * buffer, or the sticky error. */

@@ -142,7 +142,7 @@ static void free_bucket(lcomm_bucket *bucket) {
   }
   lcomm_ef_free(&bucket->ef);
   if (lcomm_memory_is_on_device(bucket->comm->tensors->location)) {
-    (void)lcomm_device_get(NULL)->memory.free(bucket->vector);
+    lcomm_device_vector_free(bucket->comm, bucket->vector);
   } else {
     lcomm_links_memory_free(&bucket->comm->links, bucket->vector);
   }
@@ -300,7 +300,7 @@ static lcomm_status replace(grouping *it) {
   status = lcomm_buckets_dissolve(comm);
   comm->tensors->buckets = it->buckets;
   comm->tensors->bucket_count = it->bucket_count;
-  comm->deferred.exists = it->buckets != NULL;
+  comm->deferred.for_others = !lcomm_memory_is_on_device(comm->tensors->location);
   for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
     status = lcomm_first_failure(status, complete(&comm->tensors->buckets[i], it->is_new[i]));
   }

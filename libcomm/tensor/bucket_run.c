@@ -6,6 +6,8 @@
 #include <xxhash.h>
 
 #include "libcomm/engine/backend.h"
+#include "libcomm/engine/device_turn.h"
+#include "libcomm/engine/tape.h"
 #include "libcomm/observe/capture.h"
 #include "libcomm/tensor/bucket.h"
 
@@ -94,11 +96,18 @@ static lcomm_status load_all(lcomm_bucket *bucket, lcomm_run *run) {
                                                  : LCOMM_OK;
 }
 
+/* What is played needs somebody else to move its messages. */
+static lcomm_status take_run(lcomm_bucket *bucket) {
+  LCOMM_TRY(lcomm_ef_take_run(&bucket->ef, bucket->comm->deferred.step, &bucket->run));
+  if (bucket->run->tape && bucket->comm->size > 1) {
+    (void)lcomm_proxy_start(bucket->comm);
+  }
+  return LCOMM_OK;
+}
+
 /* The vector of what the run will sum. */
 static lcomm_status stage_in(lcomm_bucket *bucket) {
-  lcomm_run *run = NULL;
-  LCOMM_TRY(lcomm_ef_take_run(&bucket->ef, bucket->comm->deferred.step, &run));
-  bucket->run = run;
+  lcomm_run *run = bucket->run;
   lcomm_ef_begin(&bucket->ef, run);
   lcomm_run_entry entry = lcomm_run_enter(run);
   lcomm_status status = load_all(bucket, run);
@@ -179,6 +188,16 @@ static uint64_t hash_factors(const lcomm_bucket *bucket) {
   return all_one ? 0 : hash | 1;
 }
 
+/* All that it does on its device, into the lanes. */
+static lcomm_status play(const lcomm_bucket *bucket) {
+  lcomm_run *run = bucket->run;
+  lcomm_tape_rewind(run);
+  lcomm_run_entry entry = lcomm_run_enter(run);
+  lcomm_status status = lcomm_tape_play(run);
+  lcomm_run_leave(run, entry);
+  return status;
+}
+
 /* Its vector is staged in. */
 static lcomm_status start_bucket(lcomm_bucket *bucket) {
   lcomm_comm *comm = bucket->comm;
@@ -201,11 +220,12 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
     operation->end = end_bucket;
     lcomm_auto_watch_begin(comm);
   }
-  return status;
+  return status == LCOMM_OK && bucket->run->tape ? play(bucket) : status;
 }
 
 /* The first bucket is about to start. Where it depends on all others: when all are ready, all are
- * staged in. */
+ * staged in. What all need is got now: on a device that may wait for what is in streams, and so for
+ * peers, who may need the caller for something else before they report their tensors. */
 static lcomm_status begin_step(lcomm_comm *comm, bool *begun) {
   lcomm_tensor_set *tensors = comm->tensors;
   bool together = lcomm_step_clips_globally(comm);
@@ -218,26 +238,47 @@ static lcomm_status begin_step(lcomm_comm *comm, bool *begun) {
   }
   lcomm_step_begin(comm);
   tensors->counted = NULL;
+  for (size_t i = 0; i < tensors->bucket_count; i++) {
+    LCOMM_TRY(take_run(&tensors->buckets[i]));
+  }
   for (size_t i = 0; together && i < tensors->bucket_count; i++) {
     LCOMM_TRY(stage_in(&tensors->buckets[i]));
   }
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_buckets_start(lcomm_comm *comm) {
+/* Is it a bucket's turn whose tensors are ready? */
+static bool may_start(const lcomm_comm *comm) {
+  const lcomm_tensor_set *tensors = comm->tensors;
+  return lcomm_tensors_are_planned(comm) && tensors->buckets_started < tensors->bucket_count &&
+         is_ready(&tensors->buckets[tensors->buckets_started]);
+}
+
+static lcomm_status start_all(lcomm_comm *comm) {
   lcomm_tensor_set *tensors = comm->tensors;
-  if (!lcomm_tensors_are_planned(comm) || tensors->buckets_started == tensors->bucket_count ||
-      !is_ready(&tensors->buckets[tensors->buckets_started])) {
-    return LCOMM_OK;
-  }
   bool begun = true, together = lcomm_step_clips_globally(comm);
   LCOMM_TRY(tensors->buckets_started == 0 ? begin_step(comm, &begun) : LCOMM_OK);
-  while (begun && tensors->buckets_started < tensors->bucket_count &&
-         is_ready(&tensors->buckets[tensors->buckets_started])) {
+  while (begun && may_start(comm)) {
     lcomm_bucket *next = &tensors->buckets[tensors->buckets_started];
     LCOMM_TRY(together ? LCOMM_OK : stage_in(next));
     LCOMM_TRY(start_bucket(next));
     tensors->buckets_started++;
   }
   return LCOMM_OK;
+}
+
+/* Between two of its calls of CUDA another thread may have the communicator's turn. */
+static lcomm_status start_on_device(lcomm_comm *comm) {
+  lcomm_device_turn_enter(comm);
+  lcomm_status status = may_start(comm) ? start_all(comm) : LCOMM_OK;
+  lcomm_device_turn_leave(comm);
+  return status;
+}
+
+lcomm_status lcomm_buckets_start(lcomm_comm *comm) {
+  if (!may_start(comm)) {
+    return LCOMM_OK;
+  }
+  bool on_device = lcomm_memory_is_on_device(comm->tensors->location);
+  return on_device ? start_on_device(comm) : start_all(comm);
 }

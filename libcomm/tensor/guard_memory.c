@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/run_device.h"
 #include "libcomm/tensor/bucket.h"
 
@@ -16,25 +17,35 @@ static bool is_on_device(const lcomm_guard *guard) {
   return lcomm_memory_is_on_device(guard->location);
 }
 
-/* Made while no stream is held. */
-static bool get_pinned(lcomm_guard *guard, uint64_t count) {
+static void *pinned_of(int device, size_t size) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
   void *memory = NULL;
-  int device = guard->location.device, before = device;
+  int before = device;
   (void)table->current(&before);
-  bool made = lcomm_device_quiesce(guard->comm) == LCOMM_OK && table->use(device) == 0 &&
-              table->memory.pinned_get((count + 1) * sizeof(float), &memory) == 0;
-  lcomm_device_resume();
+  int error = table->use(device);
+  error = error ? error : table->memory.pinned_get(size, &memory);
   (void)table->use(before);
-  guard->pinned = memory;
-  return made;
+  return error ? NULL : memory;
+}
+
+/* Made while no stream is held, and without the turn. */
+static bool get_pinned(lcomm_guard *guard, uint64_t count) {
+  lcomm_status status = lcomm_device_quiesce(guard->comm);
+  unsigned depth = lcomm_turn_give(guard->comm);
+  size_t size = (count + 1) * sizeof(float);
+  guard->pinned = status == LCOMM_OK ? pinned_of(guard->location.device, size) : NULL;
+  lcomm_turn_take(guard->comm, depth);
+  lcomm_device_resume();
+  return guard->pinned != NULL;
 }
 
 static void free_pinned(lcomm_guard *guard) {
   if (guard->pinned) {
+    unsigned depth = lcomm_turn_give(guard->comm);
     lcomm_device_quiesce_to_free();
     (void)lcomm_device_get(NULL)->memory.pinned_free(guard->pinned);
     lcomm_device_resume();
+    lcomm_turn_take(guard->comm, depth);
     guard->pinned = NULL;
   }
 }

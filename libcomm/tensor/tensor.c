@@ -234,6 +234,19 @@ static lcomm_status check_alone_in_step(lcomm_comm *comm, const lcomm_tensor *te
   return LCOMM_OK;
 }
 
+/* What can start now is started: by the progress thread, or, where the tensors are on a device, by
+ * this call, as that thread calls no device. */
+static lcomm_status start_ready(lcomm_comm *comm) {
+  if (!lcomm_memory_is_on_device(comm->tensors->location)) {
+    lcomm_progress_thread_wake(comm->progress_thread);
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = lcomm_buckets_start(comm);
+  lcomm_leave(comm);
+  return status;
+}
+
 lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
   LCOMM_TRY(lcomm_tensor_check(comm, tensor, "lcomm_tensor_ready"));
   LCOMM_TRY((lcomm_status)atomic_load(&comm->errors.status));
@@ -246,10 +259,7 @@ lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
                         "between the steps",
                         tensor->name);
   }
-  if (comm->progress_thread) {
-    lcomm_progress_thread_wake(comm->progress_thread);
-  }
-  return LCOMM_OK;
+  return comm->progress_thread ? start_ready(comm) : LCOMM_OK;
 }
 
 /* --------------------------------------------------------------- waiting */

@@ -10,6 +10,7 @@
 
 #include "libcomm/base/text.h"
 #include "libcomm/call/call.h"
+#include "libcomm/engine/device_turn.h"
 #include "libcomm/tensor/bucket.h"
 
 /* What is compared, as rank 0 broadcasts it. Multiples of 4 bytes. */
@@ -126,7 +127,7 @@ bool lcomm_tensors_are_planned(const lcomm_comm *comm) {
   return comm->tensors->buckets && comm->tensors->compared && comm->tensors->pending == 0;
 }
 
-lcomm_status lcomm_tensors_plan(lcomm_comm *comm) {
+static lcomm_status plan(lcomm_comm *comm) {
   if (lcomm_tensors_are_planned(comm)) {
     return LCOMM_OK;
   }
@@ -136,4 +137,16 @@ lcomm_status lcomm_tensors_plan(lcomm_comm *comm) {
   }
   comm->tensors->pending = 0;
   return lcomm_buckets_plan(comm);
+}
+
+/* On a device memory is got meanwhile without the communicator's turn: no bucket starts before all
+ * are whole, as the device's turn is taken. */
+lcomm_status lcomm_tensors_plan(lcomm_comm *comm) {
+  if (lcomm_tensors_are_planned(comm) || !lcomm_memory_is_on_device(comm->tensors->location)) {
+    return plan(comm);
+  }
+  lcomm_device_turn_enter(comm);
+  lcomm_status status = plan(comm);
+  lcomm_device_turn_leave(comm);
+  return status;
 }

@@ -31,24 +31,28 @@ lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor) {
   lcomm_memory_location location = bucket->comm->tensors->location;
   state->first = kept.first;
   state->count = kept.n;
-  bool whole = lcomm_ef_memory_copy(location, feedback ? feedback->residual.now + kept.at : NULL,
-                                    kept.n, &state->residual) &&
-               lcomm_ef_memory_copy(location, feedback ? at(feedback->momentum.now, kept.at) : NULL,
-                                    kept.n, &state->momentum) &&
-               lcomm_ef_memory_copy(location, at(bucket->ef.state.velocity.now, tensor->offset),
-                                    tensor->count, &state->velocity) &&
-               lcomm_ef_memory_copy(location, at(bucket->ef.state.carried, tensor->offset),
-                                    tensor->count, &state->carried);
+  bool whole =
+      lcomm_ef_memory_copy(bucket->comm, location,
+                           feedback ? feedback->residual.now + kept.at : NULL, kept.n,
+                           &state->residual) &&
+      lcomm_ef_memory_copy(bucket->comm, location,
+                           feedback ? at(feedback->momentum.now, kept.at) : NULL, kept.n,
+                           &state->momentum) &&
+      lcomm_ef_memory_copy(bucket->comm, location,
+                           at(bucket->ef.state.velocity.now, tensor->offset), tensor->count,
+                           &state->velocity) &&
+      lcomm_ef_memory_copy(bucket->comm, location, at(bucket->ef.state.carried, tensor->offset),
+                           tensor->count, &state->carried);
   return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
 void lcomm_tensor_state_free(lcomm_tensor *tensor) {
   lcomm_ef_parked *state = &tensor->state;
   lcomm_memory_location location = tensor->comm->tensors->location;
-  lcomm_ef_memory_free(location, state->residual);
-  lcomm_ef_memory_free(location, state->momentum);
-  lcomm_ef_memory_free(location, state->velocity);
-  lcomm_ef_memory_free(location, state->carried);
+  lcomm_ef_memory_free(tensor->comm, location, state->residual);
+  lcomm_ef_memory_free(tensor->comm, location, state->momentum);
+  lcomm_ef_memory_free(tensor->comm, location, state->velocity);
+  lcomm_ef_memory_free(tensor->comm, location, state->carried);
   *state = (lcomm_ef_parked){0};
 }
 
@@ -155,7 +159,7 @@ static lcomm_status hand_out(placing *it, const lcomm_tensor *tensor, const floa
 
 static bool vector_for(const lcomm_bucket *bucket, float **vector) {
   if (!*vector) {
-    *vector = lcomm_ef_memory_get(bucket->comm->tensors->location, bucket->count);
+    *vector = lcomm_ef_memory_get(bucket->comm, bucket->comm->tensors->location, bucket->count);
   }
   return *vector != NULL;
 }
@@ -241,7 +245,7 @@ static void take_over(const placing *it, lcomm_bucket *bucket) {
     feedback->momentum.now[i] +=
         units / (float)it->holders * bucket->ef.state.velocity.now[feedback->first + i];
   }
-  lcomm_ef_array_free(it->comm->tensors->location, &bucket->ef.state.velocity);
+  lcomm_ef_array_free(it->comm, it->comm->tensors->location, &bucket->ef.state.velocity);
 }
 
 /* The first lossy step makes the feedback of a bucket, unless it has something to keep. */
@@ -263,7 +267,7 @@ static lcomm_status place_bucket(placing *it, lcomm_bucket *bucket) {
     take_over(it, bucket);
   }
   if (!has || !keeps) {
-    lcomm_feedback_free(bucket->ef.state.feedback);
+    lcomm_feedback_free(bucket->comm, bucket->ef.state.feedback);
     bucket->ef.state.feedback = NULL;
   }
   return status;

@@ -14,21 +14,24 @@ wrap=()
 # The thread sanitizer of older compilers dislikes strongly randomised addresses.
 [ "${SAN:-}" = thread ] && setarch -R true 2>/dev/null && wrap=(setarch -R)
 
-if [ ! -x "$build/tests/engine/mpi_tape" ]; then
+if [ ! -x "$build/tests/engine/mpi_tape" ] || [ ! -x "$build/tests/tensor/mpi_device_buckets" ]; then
   skip tapes_in_any_order "there is no MPI"
   exit 77
 fi
 
 # in_order VARIABLE=VALUE PROGRAM RANKS
 in_order() {
-  timeout -k 10 "$limit" env "$1" "$launch" "$3" "${wrap[@]}" "$build/tests/engine/$2"
+  timeout -k 10 "$limit" env "$1" "$launch" "$3" "${wrap[@]}" "$build/tests/$2"
 }
 
 for queues in 1 8; do
-  expect "sums_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues mpi_tape 3
-  expect "failures_end_in_${queues}_queues" in_order EMULATED_QUEUES=$queues mpi_tape_failure 2
+  expect "sums_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape 3
+  expect "failures_end_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_failure 2
+  expect "buckets_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues tensor/mpi_device_buckets 3
 done
 for seed in 3 4 5; do
-  expect "sums_are_right_when_streams_take_turns_$seed" in_order EMULATED_TURNS=$seed mpi_tape 2
+  expect "sums_are_right_when_streams_take_turns_$seed" in_order EMULATED_TURNS=$seed engine/mpi_tape 2
 done
+expect buckets_are_right_when_streams_take_turns in_order EMULATED_TURNS=6 tensor/mpi_device_buckets 2
+expect buckets_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=7 tensor/mpi_device_buckets 2
 exit $((failures > 0))

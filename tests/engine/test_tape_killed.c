@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* A rank is killed while sums of all are in flight in a stream: streams of the others go on, and
- * their next call says who is gone. */
+/* A rank is killed while sums of all are in flight in a stream, or buckets of tensors: streams of
+ * the others go on, and their next call says who is gone. */
 
 /* cmocka.h needs these four first. */
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static void begin(forked *self, in_stream *it) {
   static const emulated_setup setup = {
       .devices = 1, .kernels = &lcomm_cuda_kernels_table, .seed = 7, .pause_us_max = 50};
   lcomm_config config = LCOMM_CONFIG_INIT;
-  config.policy = "net=int8 min=1";
+  config.policy = "net=int8 min=1 bucket=64K"; /* 80,000 bytes are a bucket */
   config.nodes = RANKS;
   device = emulated_begin(&setup);
   lcomm_device_replace(device);
@@ -83,6 +83,50 @@ static void the_others_go_on(forked *self) {
   forked_require(self, status != LCOMM_OK && strstr(sentence, "rank 1"), "%s: %s",
                  lcomm_status_name(status), sentence);
   (void)lcomm_destroy(it.comm);
+  (void)emulated_end(); /* runs that were given up keep what they have */
+}
+
+/* Each tensor has a bucket of its own. */
+static void add_tensors(forked *self, in_stream *it, lcomm_tensor **tensors) {
+  for (int i = 0; i < IN_FLIGHT; i++) {
+    char name[] = {'t', (char)('0' + i), '\0'};
+    forked_fine(self, it->comm,
+                lcomm_tensor_add(it->comm, name, it->buffers[i], COUNT, LCOMM_FLOAT32, LCOMM_SUM,
+                                 &tensors[i]),
+                "a tensor");
+  }
+}
+
+static void report(forked *self, in_stream *it, lcomm_tensor **tensors) {
+  for (int i = 0; i < IN_FLIGHT; i++) {
+    forked_fine(self, it->comm, lcomm_tensor_ready_on_stream(it->comm, tensors[i], it->stream),
+                "a report");
+  }
+}
+
+static void steps_of_the_others_end(forked *self) {
+  in_stream it;
+  lcomm_tensor *tensors[IN_FLIGHT];
+  begin(self, &it);
+  add_tensors(self, &it, tensors);
+  report(self, &it, tensors);
+  forked_fine(self, it.comm, lcomm_tensors_wait(it.comm), "a step");
+  lcomm_device_number hold = {LCOMM_DEVICE_AWAIT, it.number, 1};
+  if (self->rank == KILLED) {
+    need(self, device->stream.numbers(it.stream, &hold, 1));
+  }
+  report(self, &it, tensors);
+  forked_barrier(self);
+  if (self->rank == KILLED) {
+    forked_die();
+  }
+  lcomm_status status = lcomm_tensors_wait(it.comm);
+  const char *sentence = lcomm_last_error(it.comm);
+  forked_require(self, status != LCOMM_OK && strstr(sentence, "rank 1"), "%s: %s",
+                 lcomm_status_name(status), sentence);
+  need(self, device->stream.finish(it.stream));
+  (void)lcomm_destroy(it.comm);
+  (void)emulated_end(); /* runs that were given up keep what they have */
 }
 
 static void streams_go_on_when_a_rank_is_killed(void **state) {
@@ -90,7 +134,13 @@ static void streams_go_on_when_a_rank_is_killed(void **state) {
   forked_run_dying(RANKS, KILLED, the_others_go_on);
 }
 
+static void steps_end_when_a_rank_is_killed(void **state) {
+  (void)state;
+  forked_run_dying(RANKS, KILLED, steps_of_the_others_end);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(streams_go_on_when_a_rank_is_killed)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(streams_go_on_when_a_rank_is_killed),
+                                     cmocka_unit_test(steps_end_when_a_rank_is_killed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
