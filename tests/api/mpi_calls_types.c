@@ -23,7 +23,7 @@ enum {
 
 static union {
   double widest[ROOM + 1];
-  uint8_t bytes[1];
+  uint8_t bytes[(ROOM + 1) * sizeof(double)];
 } send, receive, wanted, before;
 
 static const char *describe(lcomm_dtype dtype, lcomm_op op, uint64_t count, int layout) {
