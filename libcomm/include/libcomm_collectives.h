@@ -166,8 +166,10 @@ LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
  * They return at once, the first call of a shape as the hundredth, and the stream waits for an
  * event. A thread moves messages from the first such call on, or from the first one without a
  * stream whose buffers are on a device, or from the first step of tensors there, also with
- * LCOMM_PROGRESS=calls. That thread never calls CUDA. The program may get and
- * free memory, make streams and load kernels at any time. The first call of a shape gets memory
+ * LCOMM_PROGRESS=calls; for them it calls no CUDA. The program may get and
+ * free memory, make streams and load kernels at any time. Where all streams of a device share one
+ * queue (CUDA_DEVICE_MAX_CONNECTIONS=1), these calls, and reports of tensors there
+ * (lcomm_tensor_ready), come in one order on all ranks. The first call of a shape gets memory
  * itself, for which CUDA may wait until the device is idle: no stream may wait then for something
  * that the calling thread does later. All that takes devices whose streams wait for
  * numbers, transports that let a thread move messages (of MPI's, MPI_THREAD_MULTIPLE), an operation
