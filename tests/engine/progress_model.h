@@ -233,7 +233,7 @@ static inline bool make_model(model *m, const char *policy, const char *transpor
 }
 
 static inline void free_model(model *m) {
-  require_fine(m->comm, lcomm_destroy(m->comm));
+  require_fine(NULL, lcomm_destroy(m->comm));
   for (int i = 0; i < TENSORS; i++) {
     free(m->data[i]);
   }

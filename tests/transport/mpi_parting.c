@@ -42,7 +42,7 @@ static void destroy_late(lcomm_comm *comm) {
     link->table = &table;
     late = comm;
   }
-  require_fine(comm, lcomm_destroy(comm));
+  require_fine(NULL, lcomm_destroy(comm));
 }
 
 static lcomm_comm *make_over(MPI_Comm parent, const char *transport) {
@@ -108,7 +108,7 @@ static bool part_and_go_on(MPI_Comm parent, const char *transport) {
   if (!all_are_well()) {
     return false;
   }
-  require_fine(comm, lcomm_destroy(comm));
+  require_fine(NULL, lcomm_destroy(comm));
   return true;
 }
 
@@ -154,7 +154,7 @@ static void destroy_behind(lcomm_comm *comm) {
     table.control.part = part_last;
     link->table = &table;
   }
-  require_fine(comm, lcomm_destroy(comm));
+  require_fine(NULL, lcomm_destroy(comm));
   if (mpi_rank != 0) {
     MPI_Send(&mpi_rank, 1, MPI_INT, 0, THROUGH_TAG, MPI_COMM_WORLD);
   }
