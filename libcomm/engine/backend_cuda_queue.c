@@ -111,9 +111,12 @@ static void end_round(const lcomm_run *run, int before) {
 static void cancel(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   if (is_busy(run)) {
-    int before = begin_round(run);
+    bool barred = lcomm_device_is_barred(); /* it may be within a round */
+    lcomm_device_unbar(false);
+    int before = lcomm_run_device_enter(run);
     (void)device->table->stream.finish(device->stream); /* it failed already */
-    end_round(run, before);
+    lcomm_run_device_leave(run, before);
+    lcomm_device_unbar(barred);
   }
   while (device->works.count > 0) {
     drop_oldest(run);
