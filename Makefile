@@ -142,12 +142,15 @@ SIMULATE_SOURCES := $(wildcard tools/simulation/*.c)
 MPI_FEATURES := $(shell tools/build/mpi-probe features '$(MPI)')
 OTHER_MPIS := $(addprefix %/interpose_,$(if $(filter pcollreq,$(MPI_FEATURES)),,persistent_pcollreq.c) \
   $(if $(filter init,$(MPI_FEATURES)),,persistent_mpi4.c) $(if $(filter large,$(MPI_FEATURES)),,large_counts.c) \
-  $(if $(filter mpich,$(MPI_NAME)),wait.c,wait_mpich.c) $(if $(filter openmpi,$(MPI_NAME)),,fortran.c) \
+  $(if $(filter mpich,$(MPI_NAME)),openmpi.c,mpich.c) \
   $(if $(filter openmpi,$(MPI_NAME)),$(if $(filter init,$(MPI_FEATURES)),,fortran_persistent.c),fortran_persistent.c))
-INTERPOSER_SOURCES := $(filter-out $(OTHER_MPIS),$(wildcard libcomm/interpose/mpi/*.c))
-# What of the interposer knows nothing of MPI, for tests that run alone.
-INTERPOSER_PARTS := $(filter $(addprefix %/interpose_,handshake.c pattern.c ef_by_pattern.c report.c report_cell.c report_text.c), \
-  $(INTERPOSER_SOURCES))
+INTERPOSER_COMMON := $(wildcard libcomm/interpose/*.c)
+INTERPOSER_SOURCES := $(filter-out $(OTHER_MPIS),$(wildcard libcomm/interpose/mpi/*.c)) $(INTERPOSER_COMMON)
+# What of the MPI interposer knows nothing of MPI, for tests that run alone.
+INTERPOSER_PARTS := libcomm/interpose/mpi/interpose_handshake.c $(INTERPOSER_COMMON)
+# Another NCCL is below the interposer, found at run time; so it needs none to be built.
+NCCL_SOURCES := $(wildcard libcomm/interpose/nccl/*.c) $(INTERPOSER_COMMON)
+STAND_IN_SOURCES := $(wildcard tests/interpose/nccl/stand_in_*.c)
 CLIENT_SOURCES := $(wildcard tests/clients/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c tests/support/emulated/*.c tests/wire/decoder*.c)
 EMULATED_SOURCES := $(CU_KERNELS) $(CU_TRAINER_KERNELS) $(wildcard tests/kernels/cuda/*.cu)
@@ -177,6 +180,7 @@ SUPPORT_OBJECTS := $(call OBJ,$(SUPPORT_SOURCES)) $(EMULATED_OBJECTS)
 SAN_OBJECTS := $(call OBJ,$(SAN_SOURCES))
 CODEC_OBJECTS := $(call OBJ,$(CODEC_SOURCES))
 INTERPOSER_OBJECTS := $(call OBJ,$(INTERPOSER_SOURCES))
+NCCL_OBJECTS := $(call OBJ,$(NCCL_SOURCES))
 TRACE_OBJECTS := $(call OBJ,$(TRACE_SOURCES))
 TRAINER_PARTS := $(call OBJ,$(filter-out trainer/train.c,$(wildcard trainer/*.c)))
 
@@ -184,6 +188,8 @@ LIBRARY := $(BUILD)/libcomm.so
 WITH_MPI := $(if $(HAVE_MPI),$(BUILD)/libcomm-with-mpi.so)
 WITH_MPI_ARCHIVE := $(if $(HAVE_MPI),$(BUILD)/libcomm-with-mpi.a)
 INTERPOSER := $(if $(HAVE_MPI),$(BUILD)/libcomm-mpi.so)
+NCCL_INTERPOSER := $(BUILD)/libcomm-nccl.so
+STAND_INS := $(patsubst %.c,$(BUILD)/%.so,$(STAND_IN_SOURCES))
 CUDA_MODULE := $(if $(CU_SOURCES),$(BUILD)/libcomm-cuda.so)
 TRAINER_MODULE := $(if $(CU_TRAINER),$(BUILD)/libtrainer-cuda.so)
 ARCHIVE := $(BUILD)/libcomm.a
@@ -193,6 +199,8 @@ TOOLS := $(patsubst tools/%.c,$(BUILD)/tools/%,$(TOOL_SOURCES))
 # The interposer's scripts run its other tests' programs once more.
 SCRIPTS := $(foreach t,$(wildcard tests/interpose/script_*.sh),$(findstring $(T),$t))
 RUN_BY_SCRIPTS := $(if $(strip $(SCRIPTS)),$(wildcard tests/interpose/mpi_*.c))
+# Python's tests open the library, and cannot be linked with a device.
+EMULATED_MODULE := $(if $(SAN),,$(if $(or $(if $(T),,all),$(findstring $(T),tests/python/emulated_cuda.c)),$(BUILD)/tests/python/libcomm-cuda.so))
 TESTS := $(foreach t,$(TEST_SOURCES),$(if $(or $(if $(T),,all),$(findstring $(T),$t),$(filter $t,$(RUN_BY_SCRIPTS))),$(BUILD)/$(t:.c=)))
 
 # Targets that start a build of their own use all processors, unless told.
@@ -203,12 +211,12 @@ SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS))$(findstring jobserver,$(MAK
 all: ## build the library, the trainer and the tools (default)
 	+@$(SUBMAKE) programs
 
-programs: $(ARCHIVE) $(LIBRARY) $(WITH_MPI_ARCHIVE) $(WITH_MPI) $(INTERPOSER) $(CUDA_MODULE) $(TRAINER_MODULE) $(TRAIN) $(TOOLS)
+programs: $(ARCHIVE) $(LIBRARY) $(WITH_MPI_ARCHIVE) $(WITH_MPI) $(INTERPOSER) $(NCCL_INTERPOSER) $(CUDA_MODULE) $(TRAINER_MODULE) $(TRAIN) $(TOOLS)
 	@ln -sfn $(BUILD_KEY) build/latest
 	@$(if $(HAVE_MPI),,echo "MPI: $$(tools/build/mpi-probe version '$(MPI)'). Left out: libcomm-with-mpi.so" \
 	  "(lcomm_create_mpi), libcomm-mpi.so, train and the perf tools")
 
-tests: programs $(TESTS) $(CLIENTS) ## build all, tests included
+tests: programs $(TESTS) $(CLIENTS) $(STAND_INS) $(EMULATED_MODULE) ## build all, tests included
 
 isa_flags = $(if $(filter kernels/avx2%,$(1)),$(AVX2))$(if $(filter kernels/avx512%,$(1)),$(AVX512)) \
   $(if $(filter kernels/avx512_vbmi.c,$(1)),-mavx512vbmi)
@@ -269,6 +277,13 @@ $(BUILD)/libcomm-mpi.so: $(INTERPOSER_OBJECTS) $(WITH_MPI) $(LIBRARY)
 	@$(CC) -shared -Wl,-soname,libcomm-mpi.so $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) $(INTERPOSER_OBJECTS) $(WITH_MPI) $(LIBRARY) \
 	  -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' $(MPI_LIBS) -ldl -o $@
 
+# Preloaded in the place of NCCL, so it has NCCL's name for the loader, and no other NCCL is loaded by that.
+# It lies in a folder of its own when installed, where ldconfig makes no link of that name.
+$(NCCL_INTERPOSER): $(NCCL_OBJECTS) $(LIBRARY)
+	@echo "  LINK  $@"
+	@$(CC) -shared -Wl,-soname,libnccl.so.2 $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) $(NCCL_OBJECTS) $(LIBRARY) \
+	  -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..' -ldl -o $@
+
 # The trainer and the perf tools see only what libcomm.so exports: they prove
 # that the public interface is enough. The other tools look inside.
 # They find it beside them, above them and, installed, from BINDIR in LIBDIR.
@@ -311,6 +326,9 @@ $(BUILD)/tools/trace_merge: $(call OBJ,tools/trace_merge.c) $(TRACE_OBJECTS) $(S
 $(BUILD)/tools/soak_bench: $(call OBJ,tools/soak_bench.c $(SOAK_SOURCES)) $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
 	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(LIB_LIBS) -o $@
 
+$(BUILD)/tools/scale_bench: $(call OBJ,tools/scale_bench.c) $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
+	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(LIB_LIBS) -o $@
+
 $(BUILD)/tools/libcomm-info: $(call OBJ,tools/libcomm-info.c $(INFO_SOURCES) tools/codec/codec_under_test.c) \
   $(SAN_OBJECTS) $(TOOLS_COMMON) $(WITH_MPI_ARCHIVE) $(ARCHIVE)
 	$(LINK) $(TOOLS_COMMON) $(WITH_MPI_ARCHIVE) $(ARCHIVE) $(PUBLIC) $(MPI_LIBS) $(LIB_LIBS) $(JSON_LIBS) -o $@
@@ -350,7 +368,7 @@ $(BUILD)/tools/%: $(BUILD)/tools/%.c.o $(SAN_OBJECTS) $(ARCHIVE)
 # Helpers of the tests, and what they look into besides the library: only what a
 # test refers to is linked.
 $(BUILD)/libtest.a: $(SUPPORT_OBJECTS) $(CODEC_OBJECTS) $(TRACE_OBJECTS) $(call OBJ,$(PERF_SOURCES)) \
-  $(call OBJ,$(CUDA_BENCH_SOURCES) $(STREAM_BENCH_SOURCES) $(COMMON_SOURCES) $(INFO_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(INTERPOSER_PARTS)) \
+  $(call OBJ,$(CUDA_BENCH_SOURCES) $(STREAM_BENCH_SOURCES) $(COMMON_SOURCES) $(INFO_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(INTERPOSER_PARTS) $(NCCL_SOURCES)) \
   $(TRAINER_PARTS)
 	@echo "  AR    $@"
 	@rm -f $@; ar rcs $@ $^
@@ -369,17 +387,28 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.c.o $(TEST_PARTS)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) $< $(TEST_LINK)
 
+# Emulated devices for libcomm.so: a libcomm-cuda.so beside it, which is the driver, too.
+$(BUILD)/tests/python/libcomm-cuda.so: $(BUILD)/tests/python/emulated_cuda.c.o $(BUILD)/libtest.a $(ARCHIVE) $(LIBRARY)
+	@echo "  LINK  $@"
+	@ln -sf ../../libcomm.so $(@D)/libcomm.so
+	@$(CC) -shared -Wl,-soname,libcuda.so.1,--exclude-libs=ALL,-z,defs $(LDFLAGS) $(filter-out $(LIBRARY),$^) $(LIB_LIBS) -lstdc++ -o $@
+
 # Programs of the MPI interposer know nothing of libcomm; the interposer comes before MPI in the search for names.
 $(BUILD)/tests/interpose/mpi_%: $(BUILD)/tests/interpose/mpi_%.c.o $(call OBJ,tests/support/property.c $(wildcard tests/support/interposer_*.c)) \
   $(SAN_OBJECTS) $(INTERPOSER)
 	$(LINK) -Wl,--no-as-needed $(INTERPOSER) -Wl,-rpath,'$$ORIGIN/../..' $(MPI_LIBS) -lm -o $@
 
+# Libraries that the NCCL interposer takes for NCCL.
+$(STAND_INS): $(BUILD)/%.so: $(BUILD)/%.c.o
+	@echo "  LINK  $@"
+	@$(CC) -shared -Wl,-soname,libnccl.so.2 $(LDFLAGS) $< -o $@
+
 # Programs as users write them: plain MPI.
 $(CLIENTS): $(BUILD)/tests/clients/%: $(BUILD)/tests/clients/%.c.o
 	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) -lm -o $@
 
--include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(WITH_MPI_OBJECTS) $(INTERPOSER_OBJECTS) $(CU_OBJECTS) $(call OBJ,$(CU_TRAINER)) $(SUPPORT_OBJECTS) \
-  $(TRAINER_PARTS) $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(STREAM_BENCH_SOURCES) $(SOAK_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES)))
+-include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(WITH_MPI_OBJECTS) $(INTERPOSER_OBJECTS) $(NCCL_OBJECTS) $(CU_OBJECTS) $(call OBJ,$(CU_TRAINER)) $(SUPPORT_OBJECTS) \
+  $(TRAINER_PARTS) $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(STREAM_BENCH_SOURCES) $(SOAK_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES) $(STAND_IN_SOURCES)))
 
 # -------------------------------------------------------------- everyday use
 # deps may install the very packages whose flags were asked for above, so what
@@ -444,7 +473,7 @@ bench-%: deps-bench ## run a benchmark of those below, bench-slice say: ARGS
 	@$(MAKE) BENCH=$* bench-built
 
 .PHONY: bench-built
-bench-built:
+bench-built: $(if $(filter door,$(BENCH)),$(filter %/client_train,$(CLIENTS)))
 	@mkdir -p build/bench
 	@BUILD=$(BUILD) MPI='$(MPI_NAME)' BENCH_COMMAND='make bench-$(BENCH)$(if $(ARGS), ARGS="$(ARGS)")' tools/bench/$(BENCH) $(ARGS)
 

@@ -29,6 +29,8 @@
 
 enum {
   LCOMM_CUDA_SOURCES_MAX = 64,
+  LCOMM_CUDA_LIST_MAX = 32,
+  LCOMM_CUDA_NUMBERS_MAX = 64,
   LCOMM_CUDA_PAIR = 2,
   LCOMM_CUDA_SQUARES = LCOMM_CUDA_PAIR + 2 * LCOMM_SQUARES_SUMS
 };
@@ -54,6 +56,7 @@ typedef struct lcomm_cuda_code {
   int32_t exponent; /* F16_FIXED, to encode */
   bool stochastic;  /* E4M3, E5M2, to encode: rounding by lcomm_random(seed, i) */
   uint64_t seed;
+  const uint64_t *more_seed; /* of the device, NULL: none: added to it when the kernel runs */
   /* Scales: float32 (INT8, INT4), E8M0 bytes (F16_BLOCK, E4M3, E5M2); F16_FIXED:
    * its factor, a float32 before 4 zero bytes. An encoder writes zeros from the
    * last scale to the first code. NULL for the others. */
@@ -99,6 +102,37 @@ typedef struct lcomm_cuda_sum {
    * coded sources, or any when all sources are plain. */
   const lcomm_cuda_code *encoded;
 } lcomm_cuda_sum;
+
+/* A payload of a kind other than F32 into plain values. */
+typedef struct lcomm_cuda_decode {
+  lcomm_cuda_code code;
+  float *destination;
+  uint64_t n;
+  uint32_t parts, part;
+} lcomm_cuda_decode;
+
+/* Bytes from one place to another. */
+typedef struct lcomm_cuda_copy {
+  const void *from;
+  void *to;
+  uint64_t size;
+} lcomm_cuda_copy;
+
+/* The same from a place that is known when the copy begins: *from, which lies in pinned memory;
+ * NULL there: nothing is copied. It may be memory of another device, or pinned. */
+typedef struct lcomm_cuda_fetch {
+  const uint8_t *const *from;
+  void *to;
+  uint64_t size;
+} lcomm_cuda_fetch;
+
+/* A number in pinned memory that is awaited, until it has reached `number`, counting on past 2^32,
+ * or is written. */
+typedef struct lcomm_cuda_number {
+  uint32_t *place;
+  uint32_t number;
+  bool is_awaited;
+} lcomm_cuda_number;
 
 /* Sums, minima and maxima of elements that no codec touches: destination =
  * factor * (source 0 op source 1 ...), sources as in kernels/plain.h. The factor
@@ -161,11 +195,12 @@ typedef struct lcomm_cuda_topk_encode {
   uint64_t *payload_size;  /* `outputs` numbers; device or pinned host memory */
 } lcomm_cuda_topk_encode;
 
-/* A payload that lcomm_topk_check() passed on the host, of `entries` entries. */
+/* A payload that lcomm_topk_check() passed on the host. How many entries it has is read in its
+ * first word, on the device. */
 typedef struct lcomm_cuda_sparse {
   const uint8_t *payload;
-  uint64_t size; /* its bytes, or, not knowing them, more that may be read */
-  uint64_t entries;
+  uint64_t size;    /* its bytes, or, not knowing them, more that may be read */
+  uint64_t entries; /* at most; a payload that says to have more counts as empty */
   bool int8;
   uint32_t parts, part; /* of its positions */
   uint64_t base_count;
@@ -179,6 +214,16 @@ typedef struct lcomm_cuda_kernels {
   int (*encode)(const lcomm_cuda_encode *a, void *stream);
   int (*sum)(const lcomm_cuda_sum *a, void *stream);
   int (*combine)(const lcomm_cuda_combine *a, void *stream);
+
+  /* Up to LCOMM_CUDA_LIST_MAX pieces in one launch, none of which writes what another one reads or
+   * writes: encodes of one kind and one sort of feedback, decodes of one kind, copies, fetches. */
+  int (*encode_list)(const lcomm_cuda_encode *list, uint32_t count, void *stream);
+  int (*decode_list)(const lcomm_cuda_decode *list, uint32_t count, void *stream);
+  int (*copy_list)(const lcomm_cuda_copy *list, uint32_t count, void *stream);
+  int (*fetch_list)(const lcomm_cuda_fetch *list, uint32_t count, void *stream);
+
+  /* One after the other, in a launch for each LCOMM_CUDA_NUMBERS_MAX of them. */
+  int (*numbers)(const lcomm_cuda_number *list, uint32_t count, void *stream);
 
   /* 16-bit values of a program (kind F16 or BF16), at any even address, to float32 and
    * back: destination = factor * value; half = RNE(source). Slower than sum and

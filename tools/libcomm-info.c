@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libcomm/base/env.h"
+#include "libcomm/engine/tape_count.h"
 #include "libcomm/plan/milder.h"
 #include "libcomm/plan/plan.h"
 #include "tools/info/info_build.h"
@@ -52,6 +53,20 @@ lcomm_plan *info_plan_of(const info_options *o, size_t size, const lcomm_policy 
   return made ? plan : NULL;
 }
 
+/* What an operation costs its caller on a device. */
+static void print_calls(lcomm_plan *plan) {
+  lcomm_tape_calls calls;
+  if (lcomm_tape_count(plan, &calls) != LCOMM_OK) {
+    printf("  on devices  calls of CUDA are not counted for top-k\n");
+    return;
+  }
+  printf("  on devices  %llu calls of CUDA: %llu launches, %llu copies, %llu of numbers, %llu of "
+         "events\n",
+         (unsigned long long)lcomm_tape_calls_all(&calls), (unsigned long long)calls.launches,
+         (unsigned long long)calls.copies, (unsigned long long)calls.numbers,
+         (unsigned long long)calls.events);
+}
+
 static int print_plans(const info_options *o, const lcomm_policy *policy, const lcomm_topo *topo) {
   for (size_t i = 0; i < o->size_count; i++) {
     lcomm_why why;
@@ -62,8 +77,11 @@ static int print_plans(const info_options *o, const lcomm_policy *policy, const 
     }
     lcomm_codec_speeds speeds = info_codec_speeds(plan);
     lcomm_plan_describe_timed(plan, topo, &speeds, text, sizeof(text));
-    lcomm_plan_destroy(plan);
     printf("%s%s", i > 0 || !o->only_plan ? "\n" : "", text);
+    if (topo->all_have_devices && topo->size > 1) {
+      print_calls(plan);
+    }
+    lcomm_plan_destroy(plan);
   }
   return 0;
 }
@@ -165,6 +183,7 @@ static int print_all(const info_options *o) {
   int rank = info_rank();
   uint64_t share = info_processors_share();
   lcomm_status status = info_topology_find(o, &topo, &error);
+  topo.all_have_devices |= o->device;
   if (status == LCOMM_OK) {
     status = lcomm_policy_parse(wanted, &policy, &error);
   }

@@ -114,8 +114,8 @@ static int train_epoch(training *self, results *made, failure *why) {
 
 static int finish_epoch(training *self, double began_s, results *made, failure *why) {
   size_t count = self->net.weight_count;
-  if (replicas_compare(&self->ranks, training_look(self, self->net.weights, count), count,
-                       self->epoch, &made->weights_hash, why)) {
+  if (replicas_compare(&self->ranks, training_weights(self), count, self->epoch,
+                       &made->weights_hash, why)) {
     return -1;
   }
   if (training_test(self, made, why) || stop_signal_check_now(self->comm, why)) {

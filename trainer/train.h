@@ -81,9 +81,9 @@ int training_publish(training *self, failure *why);
 int training_scale(training *self, failure *why);
 
 /* Make room for the weights that are stepped, unless the model has them. Returns 0, or -1 without
- * memory. Begin with those of the model. */
+ * memory. Begin with weights[net.weight_count] of the host. */
 int master_create(training *self);
-void master_begin(training *self);
+void master_begin(training *self, const float *weights);
 
 /* self->statistics becomes what the layers of all ranks remember. Collective. */
 int statistics_gather(training *self, failure *why);
@@ -93,6 +93,9 @@ void statistics_take_mean(training *self, float *all, int ranks);
 
 /* `count` values of the back end for the host to read, until the next call. */
 const float *training_look(training *self, const float *values, size_t count);
+
+/* Likewise the weights of the model. */
+const float *training_weights(training *self);
 
 /* Accuracy and loss on the test samples, of all ranks together. Collective. */
 struct results;

@@ -20,6 +20,12 @@
 extern "C" {
 #endif
 
+/* What layers compute with: activations, their gradients, weights and scratch. Of a back end that
+ * stores 16 bits (`stored`) these are its own: then only the address means something here, and
+ * element_at() moves along. What is `float` is float32 on all: gradients of weights, statistics,
+ * and what optimisers need. */
+typedef float element;
+
 /* Of one image, or of a window of text. */
 typedef struct layer_shape {
   int channels;
@@ -34,7 +40,7 @@ static inline size_t layer_shape_count(layer_shape shape) {
 /* Rows of values, `step` values apart; of several matrices each begins `next` values after the one
  * before. */
 typedef struct matrix {
-  const float *values;
+  const element *values;
   int step;
   bool transposed;
   size_t next;
@@ -42,11 +48,12 @@ typedef struct matrix {
 
 /* out[rows][columns] = scale * a * b + keep * out, with a[rows][depth], b[depth][columns] once
  * those that are to be transposed are; `count` times. With keep = 0 what is in `out` does not
- * matter. */
+ * matter. A product is of elements, or of float32 where it is `wide`: the gradient of weights. */
 typedef struct product {
   int rows, columns, depth;
   matrix a, b;
-  float *out;
+  element *out;
+  bool wide;
   int step;
   size_t next;
   float scale, keep;
@@ -73,10 +80,14 @@ typedef struct weight_span {
 /* Norms are sums over blocks of so many weights. */
 enum { OPTIMIZER_BLOCK = 1024, OPTIMIZER_KINDS = 5 };
 
+enum { BACKEND_MARKS = 8 };
+
 typedef struct backend {
   const char *name;
-  bool is_host;      /* programs may read and write its memory */
-  int heads_at_once; /* of attention */
+  bool is_host;          /* programs may read and write its memory */
+  int heads_at_once;     /* of attention */
+  precision_kind stored; /* what an element is */
+  size_t element_size;
 
   /* Memory, zeros at first; NULL: there is no more. Of gradients, which libcomm sends. */
   void *(*get)(size_t size);
@@ -87,26 +98,37 @@ typedef struct backend {
   void (*read)(void *host, const void *memory, size_t size);  /* waits */
   void (*copy)(void *to, const void *from, size_t size);
   void (*clear)(void *memory, size_t size);
+  /* The same of elements, which are float32 on the host. store: `host` is read before it returns;
+   * load waits. */
+  void (*store)(element *values, const float *host, size_t count);
+  void (*load)(float *host, const element *values, size_t count);
   /* Wait for all that was asked for. Returns NULL, or a sentence about what failed first. */
   const char *(*finish)(void);
   void *(*stream)(void); /* that the work is in, a cudaStream_t; NULL for a host */
+  /* Another stream, for what goes on beside the work, after all that was asked for so far; NULL for
+   * a host. mark: what is in it now gets a number, modulo BACKEND_MARKS. await: what is asked for
+   * from here on comes after that. */
+  void *(*beside)(void);
+  void (*mark)(int number);
+  void (*await)(int number);
 
   void (*multiply)(const product *of);
 
   /* Matrices [rows][columns]: each row becomes `row`; the sum of the rows. */
-  void (*fill_rows)(const float *row, float *out, int rows, int columns);
-  void (*sum_rows)(const float *in, float *sum, int rows, int columns);
+  void (*fill_rows)(const element *row, element *out, int rows, int columns);
+  void (*sum_rows)(const element *in, float *sum, int rows, int columns);
 
   /* Of any shape. add: out = a + b; accumulate: sum += more; mean: values = share * (values + sum).
    */
-  void (*add)(const float *a, const float *b, float *out, size_t count);
+  void (*add)(const element *a, const element *b, element *out, size_t count);
   void (*accumulate)(float *sum, const float *more, size_t count);
   void (*mean)(float *values, const float *sum, float share, size_t count);
   void (*scale)(float *values, float factor, size_t count);
-  void (*relu)(const float *in, float *out, size_t count);
-  void (*relu_back)(const float *out, const float *out_delta, float *in_delta, size_t count);
-  void (*gelu)(const float *in, float *out, size_t count);
-  void (*gelu_back)(const float *in, const float *out_delta, float *in_delta, size_t count);
+  bool (*finite)(const float *values, size_t count); /* no Inf and no NaN; waits */
+  void (*relu)(const element *in, element *out, size_t count);
+  void (*relu_back)(const element *out, const element *out_delta, element *in_delta, size_t count);
+  void (*gelu)(const element *in, element *out, size_t count);
+  void (*gelu_back)(const element *in, const element *out_delta, element *in_delta, size_t count);
 
   /* As precision_round(), precision_encode() and precision_decode(). */
   void (*round)(precision_kind kind, float *values, size_t count);
@@ -120,44 +142,46 @@ typedef struct backend {
    * outside. add_columns is the transpose, added; it may spoil the columns. fill_channels writes
    * one value, or 0 if `values` is NULL, for the images of a part; sum_channels sums over `width`
    * values of each channel. */
-  void (*gather_columns)(const float *in, image_part part, float *columns);
-  void (*add_columns)(float *columns, image_part part, float *in_delta);
-  void (*fill_channels)(const float *values, image_part part, float *out);
-  void (*sum_channels)(const float *in, float *sums, int channels, size_t width);
-  void (*pool)(const float *in, float *out, size_t planes, layer_shape from, layer_shape to);
-  void (*pool_back)(const float *in, const float *out, const float *out_delta, float *in_delta,
-                    size_t planes, layer_shape from, layer_shape to);
-  void (*average)(const float *in, float *out, layer_shape shape, int batch);
-  void (*average_back)(const float *out_delta, float *in_delta, layer_shape shape, int batch);
-  void (*flatten)(const float *in, float *out, layer_shape shape, int batch);
-  void (*flatten_back)(const float *out_delta, float *in_delta, layer_shape shape, int batch);
+  void (*gather_columns)(const element *in, image_part part, element *columns);
+  void (*add_columns)(element *columns, image_part part, element *in_delta);
+  void (*fill_channels)(const element *values, image_part part, element *out);
+  void (*sum_channels)(const element *in, float *sums, int channels, size_t width);
+  void (*pool)(const element *in, element *out, size_t planes, layer_shape from, layer_shape to);
+  void (*pool_back)(const element *in, const element *out, const element *out_delta,
+                    element *in_delta, size_t planes, layer_shape from, layer_shape to);
+  void (*average)(const element *in, element *out, layer_shape shape, int batch);
+  void (*average_back)(const element *out_delta, element *in_delta, layer_shape shape, int batch);
+  void (*flatten)(const element *in, element *out, layer_shape shape, int batch);
+  void (*flatten_back)(const element *out_delta, element *in_delta, layer_shape shape, int batch);
 
   /* Batch norm of channels of `count` values; see train_model_norm.c. in_delta may be NULL. */
-  void (*batch_norm)(const float *in, const float *weight, const float *bias, float *statistics,
-                     float *out, int channels, size_t count);
-  void (*batch_norm_infer)(const float *in, const float *weight, const float *bias,
-                           const float *statistics, float *out, int channels, size_t count);
-  void (*batch_norm_back)(const float *in, const float *weight, const float *out_delta,
-                          float *weight_gradient, float *bias_gradient, float *in_delta,
+  void (*batch_norm)(const element *in, const element *weight, const element *bias,
+                     float *statistics, element *out, int channels, size_t count);
+  void (*batch_norm_infer)(const element *in, const element *weight, const element *bias,
+                           const float *statistics, element *out, int channels, size_t count);
+  void (*batch_norm_back)(const element *in, const element *weight, const element *out_delta,
+                          float *weight_gradient, float *bias_gradient, element *in_delta,
                           int channels, size_t count);
 
   /* Text; see train_model_text.c and train_model_attention.c. embed_back adds to the gradient.
    * softmax: of `count` matrices [positions][positions], row i has i + 1 scores, which become
    * probabilities; the others become 0. softmax_back: S_delta in the place of P_delta. */
-  void (*embed)(const float *bytes, const float *weight, float *out, int rows, int channels);
-  void (*embed_back)(const float *bytes, const float *out_delta, float *weight_gradient, int rows,
-                     int channels);
-  void (*layer_norm)(const float *in, const float *weight, const float *bias, float *out, int rows,
-                     int channels);
-  void (*layer_norm_back)(const float *in, const float *weight, const float *out_delta,
-                          float *weight_gradient, float *bias_gradient, float *in_delta, int rows,
+  void (*embed)(const element *bytes, const element *weight, element *out, int rows, int channels);
+  void (*embed_back)(const element *bytes, const element *out_delta, float *weight_gradient,
+                     int rows, int channels);
+  void (*layer_norm)(const element *in, const element *weight, const element *bias, element *out,
+                     int rows, int channels);
+  void (*layer_norm_back)(const element *in, const element *weight, const element *out_delta,
+                          float *weight_gradient, float *bias_gradient, element *in_delta, int rows,
                           int channels);
-  void (*softmax)(float *scores, int positions, int count);
-  void (*softmax_back)(const float *p, float *delta, float scale, int positions, int count);
+  void (*softmax)(element *scores, int positions, int count);
+  void (*softmax_back)(const element *p, element *delta, float scale, int positions, int count);
 
-  /* As loss_cross_entropy() and loss_count_correct(); labels are on the host. Both wait. */
-  double (*loss)(const float *logits, const uint8_t *labels, int rows, int classes, float *delta);
-  int (*correct)(const float *logits, const uint8_t *labels, int rows, int classes);
+  /* As loss_cross_entropy(), with the gradient multiplied by `scale` before it is rounded, and
+   * loss_count_correct(); labels are on the host. Both wait. */
+  double (*loss)(const element *logits, const uint8_t *labels, int rows, int classes, float scale,
+                 element *delta);
+  int (*correct)(const element *logits, const uint8_t *labels, int rows, int classes);
 
   /* One step, by optimizer_kind. The moments of lamb are made by lamb_moments before. squares and
    * lamb_squares: of each block of values, or of lamb's directions, the sum of squares. All with
@@ -167,6 +191,11 @@ typedef struct backend {
   void (*squares)(const float *values, size_t count, double *sums);
   void (*lamb_squares)(const weight_span *of, double *sums);
 } backend;
+
+/* The element that is `count` after the first. */
+static inline element *element_at(const backend *on, const element *first, size_t count) {
+  return (element *)((char *)first + count * on->element_size);
+}
 
 /* The processor that runs this. */
 const backend *backend_cpu(void);

@@ -37,12 +37,20 @@ static void clear(void *memory, size_t size) {
   memset(memory, 0, size);
 }
 
+static void store(float *to, const float *from, size_t count) {
+  copy(to, from, count * sizeof *to);
+}
+
 static const char *finish(void) {
   return NULL;
 }
 
 static void *stream(void) {
   return NULL;
+}
+
+static void mark(int number) {
+  (void)number;
 }
 
 /* ------------------------------------------------------------------- products */
@@ -61,12 +69,23 @@ static void multiply(const product *of) {
   }
 }
 
+static double loss(const float *logits, const uint8_t *labels, int rows, int classes, float scale,
+                   float *delta) {
+  double sum = loss_cross_entropy(logits, labels, rows, classes, delta);
+  if (delta) {
+    cpu_scale(delta, scale, (size_t)rows * (size_t)classes);
+  }
+  return sum;
+}
+
 /* ---------------------------------------------------------------------- table */
 
 static const backend table = {
     .name = "cpu",
     .is_host = true,
     .heads_at_once = 1,
+    .stored = PRECISION_FP32,
+    .element_size = sizeof(float),
     .get = get,
     .get_sent = get_sent,
     .free = free,
@@ -75,8 +94,13 @@ static const backend table = {
     .read = copy,
     .copy = copy,
     .clear = clear,
+    .store = store,
+    .load = store,
     .finish = finish,
     .stream = stream,
+    .beside = stream,
+    .mark = mark,
+    .await = mark,
     .multiply = multiply,
     .fill_rows = cpu_fill_rows,
     .sum_rows = cpu_sum_rows,
@@ -84,6 +108,7 @@ static const backend table = {
     .accumulate = cpu_accumulate,
     .mean = cpu_mean,
     .scale = cpu_scale,
+    .finite = cpu_finite,
     .relu = cpu_relu,
     .relu_back = cpu_relu_back,
     .gelu = cpu_gelu,
@@ -110,7 +135,7 @@ static const backend table = {
     .layer_norm_back = cpu_layer_norm_back,
     .softmax = cpu_softmax,
     .softmax_back = cpu_softmax_back,
-    .loss = loss_cross_entropy,
+    .loss = loss,
     .correct = loss_count_correct,
     .step = {[OPTIMIZER_SGD] = cpu_step_sgd,
              [OPTIMIZER_ADAM] = cpu_step_adam,

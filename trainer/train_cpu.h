@@ -15,6 +15,7 @@ void cpu_add(const float *a, const float *b, float *out, size_t count);
 void cpu_accumulate(float *sum, const float *more, size_t count);
 void cpu_mean(float *values, const float *sum, float share, size_t count);
 void cpu_scale(float *values, float factor, size_t count);
+bool cpu_finite(const float *values, size_t count);
 void cpu_relu(const float *in, float *out, size_t count);
 void cpu_relu_back(const float *out, const float *out_delta, float *in_delta, size_t count);
 void cpu_gelu(const float *in, float *out, size_t count);

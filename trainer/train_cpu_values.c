@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
+#include <math.h>
 #include <string.h>
 
 #include "trainer/train_cpu.h"
@@ -46,6 +47,14 @@ void cpu_scale(float *values, float factor, size_t count) {
   for (size_t i = 0; factor != 1.0f && i < count; i++) {
     values[i] *= factor;
   }
+}
+
+bool cpu_finite(const float *values, size_t count) {
+  bool all = true;
+  for (size_t i = 0; i < count; i++) {
+    all &= isfinite(values[i]) != 0;
+  }
+  return all;
 }
 
 void cpu_relu(const float *in, float *out, size_t count) {

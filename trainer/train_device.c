@@ -44,10 +44,10 @@ static trainer_cuda_open_function *find_cuda(const char **why) {
   return found;
 }
 
-static const backend *open_cuda(int rank, failure *why) {
+static const backend *open_cuda(int rank, precision_kind stored, failure *why) {
   const char *reason = "no reason given";
   trainer_cuda_open_function *open = find_cuda(&reason);
-  const backend *found = open ? open(rank, &reason) : NULL;
+  const backend *found = open ? open(rank, stored, &reason) : NULL;
   if (!found) {
     failure_set(why, EXIT_SETUP,
                 "--device cuda: %s; " MODULE " is built where make finds nvcc, and needs a GPU",
@@ -56,11 +56,11 @@ static const backend *open_cuda(int rank, failure *why) {
   return found;
 }
 
-const backend *device_open(device_kind kind, int rank, failure *why) {
+const backend *device_open(device_kind kind, int rank, precision_kind stored, failure *why) {
   failure ignored = {0};
   const backend *found = NULL;
   if (kind != DEVICE_CPU) {
-    found = open_cuda(rank, kind == DEVICE_AUTO ? &ignored : why);
+    found = open_cuda(rank, stored, kind == DEVICE_AUTO ? &ignored : why);
   }
   return found || kind == DEVICE_CUDA ? found : backend_cpu();
 }

@@ -21,9 +21,9 @@ typedef enum device_kind {
 const char *device_name(device_kind kind);
 device_kind device_find(const char *name);
 
-/* Rank r uses device r modulo those that there are: ranks may share one. Once in a process. Returns
- * NULL with `why`. */
-const backend *device_open(device_kind kind, int rank, failure *why);
+/* Rank r uses device r modulo those that there are: ranks may share one. A device stores elements
+ * of the precision, a processor float32. Once in a process. Returns NULL with `why`. */
+const backend *device_open(device_kind kind, int rank, precision_kind stored, failure *why);
 
 /* For tests: what opens CUDA devices from now on. */
 void device_replace(trainer_cuda_open_function *open);

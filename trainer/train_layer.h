@@ -19,18 +19,19 @@
  * Text of T positions with C channels is [B][T][C], so a product over all positions of a mini-batch
  * is one, too: B*T rows of a matrix. Its shape is {C, T, 1}.
  *
- * Parameters and their gradients belong to the model; a layer views them. */
+ * Parameters and their gradients belong to the model; a layer views them. Gradients of parameters
+ * are float32, all else is of elements. */
 
 typedef struct layer layer;
 
 typedef struct layer_kind {
-  void (*forward)(layer *self, const float *in, float *out, int batch);
+  void (*forward)(layer *self, const element *in, element *out, int batch);
   /* Writes the parameters' gradients, and in_delta unless it is NULL (nobody
    * needs the gradient of the input of the first layer). */
-  void (*backward)(layer *self, const float *in, const float *out, const float *out_delta,
-                   float *in_delta, int batch);
+  void (*backward)(layer *self, const element *in, const element *out, const element *out_delta,
+                   element *in_delta, int batch);
   /* Forward on samples that are not trained on; NULL: no different. */
-  void (*infer)(layer *self, const float *in, float *out, int batch);
+  void (*infer)(layer *self, const element *in, element *out, int batch);
 } layer_kind;
 
 enum { LAYER_NAME_SIZE = 32 };
@@ -45,18 +46,18 @@ struct layer {
   size_t bias_count;       /* 0: it has weights only */
   float centre, bound;     /* the first weights are drawn from centre - bound .. centre + bound */
   size_t statistics_count; /* what it remembers of the samples it saw; 0: nothing */
-  float *weight;
-  float *bias;
+  element *weight;
+  element *bias;
   float *weight_gradient;
   float *bias_gradient;
   float *statistics;
-  int heads;           /* of attention */
-  bool tied;           /* it has no weights of its own but uses those of the first layer */
-  int skip_from;       /* add_layer(): the input of this layer is added; else 0 */
-  const float *skip;   /* that input, as large as `in` */
-  float *skip_delta;   /* and where its gradient goes */
-  size_t scratch_size; /* bytes, whatever the mini-batch; 0: none */
-  void *scratch;       /* not kept from one call to the next */
+  int heads;            /* of attention */
+  bool tied;            /* it has no weights of its own but uses those of the first layer */
+  int skip_from;        /* add_layer(): the input of this layer is added; else 0 */
+  const element *skip;  /* that input, as large as `in` */
+  element *skip_delta;  /* and where its gradient goes */
+  size_t scratch_count; /* elements, whatever the mini-batch; 0: none */
+  element *scratch;     /* not kept from one call to the next */
 };
 
 /* ------------------------------------------------------------------ images */
@@ -125,11 +126,11 @@ layer layer_begin(const layer_kind *kind, const char *name, layer_shape in);
 /* He et al., 2015: uniform, so that activations behind a relu keep their variance. */
 float layer_he_bound(int inputs);
 
-static inline matrix matrix_of(const float *values, int step) {
+static inline matrix matrix_of(const element *values, int step) {
   return (matrix){.values = values, .step = step};
 }
 
-static inline matrix matrix_transposed(const float *values, int step) {
+static inline matrix matrix_transposed(const element *values, int step) {
   return (matrix){.values = values, .step = step, .transposed = true};
 }
 

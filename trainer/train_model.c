@@ -13,17 +13,22 @@ static void draw_layer(const layer *of, random_stream random, float *weights) {
   }
 }
 
-int model_draw_weights(model *self, uint64_t seed) {
-  float *drawn = calloc(self->weight_count, sizeof *drawn);
-  for (int i = 0; drawn && i < self->parameter_count; i++) {
+void model_draw(const model *self, uint64_t seed, float *weights) {
+  memset(weights, 0, self->weight_count * sizeof *weights);
+  for (int i = 0; i < self->parameter_count; i++) {
     const model_parameter *at = &self->parameters[i];
     if (!at->bias) {
       draw_layer(&self->layers[at->layer], random_begin(seed, (uint64_t)at->layer),
-                 drawn + at->offset);
+                 weights + at->offset);
     }
   }
+}
+
+int model_draw_weights(model *self, uint64_t seed) {
+  float *drawn = malloc(self->weight_count * sizeof *drawn);
   if (drawn) {
-    self->on->write(self->weights, drawn, self->weight_count * sizeof *drawn);
+    model_draw(self, seed, drawn);
+    self->on->store(self->weights, drawn, self->weight_count);
   }
   free(drawn);
   return drawn ? 0 : -1;
@@ -46,30 +51,37 @@ static size_t values_of(layer_shape shape, int batch) {
   return layer_shape_count(shape) * (size_t)batch;
 }
 
-static void take_input(const model *self, int batch) {
-  size_t count = values_of(self->layers[0].in, batch);
-  self->on->write(self->activations[0], self->input, count * sizeof(float));
-  self->on->round(self->precision, self->activations[0], count);
+/* A back end that stores the precision has rounded already. */
+static void round_to(const model *self, element *values, size_t count) {
+  if (self->on->stored == PRECISION_FP32) {
+    self->on->round(self->precision, values, count);
+  }
 }
 
-const float *model_forward(model *self, int batch) {
+static void take_input(const model *self, int batch) {
+  size_t count = values_of(self->layers[0].in, batch);
+  self->on->store(self->activations[0], self->input, count);
+  round_to(self, self->activations[0], count);
+}
+
+const element *model_forward(model *self, int batch) {
   take_input(self, batch);
   for (int i = 0; i < self->layer_count; i++) {
     layer *at = &self->layers[i];
     at->kind->forward(at, self->activations[i], self->activations[i + 1], batch);
-    self->on->round(self->precision, self->activations[i + 1], values_of(at->out, batch));
+    round_to(self, self->activations[i + 1], values_of(at->out, batch));
   }
   return self->activations[self->layer_count];
 }
 
-const float *model_infer(model *self, int batch) {
+const element *model_infer(model *self, int batch) {
   take_input(self, batch);
   for (int i = 0; i < self->layer_count; i++) {
     layer *at = &self->layers[i];
     const layer_kind *kind = at->kind;
     (kind->infer ? kind->infer : kind->forward)(at, self->activations[i], self->activations[i + 1],
                                                 batch);
-    self->on->round(self->precision, self->activations[i + 1], values_of(at->out, batch));
+    round_to(self, self->activations[i + 1], values_of(at->out, batch));
   }
   return self->activations[self->layer_count];
 }
@@ -85,13 +97,13 @@ void model_rehearse(model *self) {
   size_t logits = values_of(self->layers[self->layer_count - 1].out, batch);
   memset(self->input, 0, values_of(self->layers[0].in, batch) * sizeof(float));
   model_forward(self, batch);
-  self->on->clear(model_logits_delta(self), logits * sizeof(float));
+  self->on->clear(model_logits_delta(self), logits * self->on->element_size);
   model_backward(self, batch, ignore_ready, NULL);
   model_begin_statistics(self);
   self->on->finish();
 }
 
-float *model_logits_delta(model *self) {
+element *model_logits_delta(model *self) {
   return self->deltas[(self->layer_count - 1) % 2];
 }
 
@@ -99,18 +111,18 @@ void model_backward(model *self, int batch, model_ready *ready, void *context) {
   int first_parameter = 0;
   int skip = 0; /* skip_delta holds the gradient of the input of this layer; 0: of none */
   const layer *last = &self->layers[self->layer_count - 1];
-  self->on->round(self->precision, model_logits_delta(self), values_of(last->out, batch));
+  round_to(self, model_logits_delta(self), values_of(last->out, batch));
   for (int i = self->layer_count - 1; i >= 0; i--) {
     layer *at = &self->layers[i];
-    float *in_delta = i > 0 ? self->deltas[(i - 1) % 2] : NULL;
+    element *in_delta = i > 0 ? self->deltas[(i - 1) % 2] : NULL;
     at->kind->backward(at, self->activations[i], self->activations[i + 1], self->deltas[i % 2],
                        in_delta, batch);
     if (skip > 0 && skip == i) {
-      self->on->accumulate(in_delta, self->skip_delta, values_of(at->in, batch));
+      self->on->add(in_delta, self->skip_delta, in_delta, values_of(at->in, batch));
       skip = 0;
     }
     if (in_delta) {
-      self->on->round(self->precision, in_delta, values_of(at->in, batch));
+      round_to(self, in_delta, values_of(at->in, batch));
     }
     skip = at->skip_from > 0 ? at->skip_from : skip;
     int parameters = (at->weight_count > 0) + (at->bias_count > 0);

@@ -41,25 +41,25 @@ typedef struct model_parameter {
  * layout, in the order in which backward makes them. */
 typedef struct model {
   const backend *on;        /* whose memory all vectors but `input` are */
-  precision_kind precision; /* that activations and their gradients are rounded to */
+  precision_kind precision; /* of elements: what is not stored so is rounded to it */
   layer layers[MODEL_LAYERS_MAX];
   int layer_count;
   model_parameter parameters[MODEL_PARAMETERS_MAX];
   int parameter_count;
   size_t weight_count; /* over all parameters */
   int batch_max;
-  float *weights; /* [weight_count] */
+  element *weights; /* [weight_count] */
   size_t statistics_count;
-  float *statistics;                        /* [statistics_count] that layers remember, of this
-                                             * rank's samples */
-  float *gradients;                         /* [weight_count], of lcomm_memory_alloc():
-                                             * ranks of a host read them where they are; NULL: see
-                                             * model_gradients_elsewhere() */
-  float *input;                             /* of the host, see model_input() */
-  float *activations[MODEL_LAYERS_MAX + 1]; /* [i] is the input of layer i, [0] of the model */
-  float *deltas[2];                         /* gradients of activations, in turn */
-  float *skip_delta;                        /* of the path that skips layers */
-  void *scratch;                            /* of all layers */
+  float *statistics;                          /* [statistics_count] that layers remember, of this
+                                               * rank's samples */
+  float *gradients;                           /* [weight_count], of lcomm_memory_alloc():
+                                               * ranks of a host read them where they are; NULL: see
+                                               * model_gradients_elsewhere() */
+  float *input;                               /* of the host, see model_input() */
+  element *activations[MODEL_LAYERS_MAX + 1]; /* [i] is the input of layer i, [0] of the model */
+  element *deltas[2];                         /* gradients of activations, in turn */
+  element *skip_delta;                        /* of the path that skips layers */
+  element *scratch;                           /* of all layers */
 } model;
 
 /* Called by model_backward() when parameters[first .. first+count-1] are done. */
@@ -93,7 +93,10 @@ void model_gradients_at(model *self, int first, int count, float *place);
 /* Bytes of what a batch needs: activations and their gradients. */
 size_t model_activation_bytes(const model *self);
 
-/* Draw the weights from the seed, uniform; biases are zero. Returns 0, or -1 without memory. */
+/* The first weights[weight_count], on the host, from the seed: uniform; biases are zero. */
+void model_draw(const model *self, uint64_t seed, float *weights);
+
+/* The model begins with them. Returns 0, or -1 without memory. */
 int model_draw_weights(model *self, uint64_t seed);
 
 /* What layers remember is that of no samples: means of 0, variances of 1. */
@@ -107,13 +110,13 @@ void model_rehearse(model *self);
 float *model_input(model *self);
 
 /* Logits [B][class], of text [B][T][class], of what is in model_input(). */
-const float *model_forward(model *self, int batch);
+const element *model_forward(model *self, int batch);
 
 /* The same of samples that are not trained on. */
-const float *model_infer(model *self, int batch);
+const element *model_infer(model *self, int batch);
 
 /* Where the caller puts the gradient of the logits before model_backward(). */
-float *model_logits_delta(model *self);
+element *model_logits_delta(model *self);
 
 /* Fill the gradients, after model_forward() with the same batch. */
 void model_backward(model *self, int batch, model_ready *ready, void *context);

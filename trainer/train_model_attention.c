@@ -49,15 +49,15 @@ static heads_view view_of(const layer *self, int window, int head) {
 }
 
 /* A part [T][D] of the input, or of the output, and scores [T][T]; of each head. */
-static matrix input_part(const heads_view *of, const float *values) {
+static matrix input_part(const heads_view *of, const element *values) {
   return (matrix){.values = values, .step = of->in_step, .next = (size_t)of->channels};
 }
 
-static matrix output_part(const heads_view *of, const float *values) {
+static matrix output_part(const heads_view *of, const element *values) {
   return (matrix){.values = values, .step = of->out_step, .next = (size_t)of->channels};
 }
 
-static matrix scores_of(const heads_view *of, const float *values) {
+static matrix scores_of(const heads_view *of, const element *values) {
   size_t size = (size_t)of->positions * (size_t)of->positions;
   return (matrix){.values = values, .step = of->positions, .next = size};
 }
@@ -68,7 +68,7 @@ static matrix transposed(matrix of) {
 }
 
 /* out[T][T] = scale * a * b of channels; out[T][D] = a * b of scores. */
-static void multiply_channels(const heads_view *of, matrix a, matrix b, float scale, float *out) {
+static void multiply_channels(const heads_view *of, matrix a, matrix b, float scale, element *out) {
   matrix to = scores_of(of, out);
   of->on->multiply(&(product){.rows = of->positions,
                               .columns = of->positions,
@@ -82,7 +82,8 @@ static void multiply_channels(const heads_view *of, matrix a, matrix b, float sc
                               .count = of->count});
 }
 
-static void multiply_scores(const heads_view *of, matrix scores, matrix b, matrix to, float *out) {
+static void multiply_scores(const heads_view *of, matrix scores, matrix b, matrix to,
+                            element *out) {
   of->on->multiply(&(product){.rows = of->positions,
                               .columns = of->channels,
                               .depth = of->positions,
@@ -95,21 +96,25 @@ static void multiply_scores(const heads_view *of, matrix scores, matrix b, matri
                               .count = of->count});
 }
 
+static element *after(const heads_view *of, const element *first, size_t count) {
+  return element_at(of->on, first, count);
+}
+
 /* P of the heads. */
-static void probabilities(const heads_view *of, const float *in, float *p) {
-  const float *query = in + of->in_at;
-  multiply_channels(of, input_part(of, query), input_part(of, query + of->key), of->scale, p);
+static void probabilities(const heads_view *of, const element *in, element *p) {
+  const element *query = after(of, in, of->in_at), *key = after(of, query, of->key);
+  multiply_channels(of, input_part(of, query), input_part(of, key), of->scale, p);
   of->on->softmax(p, of->positions, of->count);
 }
 
-static void heads_forward(const heads_view *of, const float *in, float *out, float *p) {
-  float *to = out + of->out_at;
+static void heads_forward(const heads_view *of, const element *in, element *out, element *p) {
+  element *to = after(of, out, of->out_at);
   probabilities(of, in, p);
-  multiply_scores(of, scores_of(of, p), input_part(of, in + of->in_at + of->value),
-                  output_part(of, to), to);
+  const element *value = after(of, in, of->in_at + of->value);
+  multiply_scores(of, scores_of(of, p), input_part(of, value), output_part(of, to), to);
 }
 
-static void attention_forward(layer *self, const float *in, float *out, int batch) {
+static void attention_forward(layer *self, const element *in, element *out, int batch) {
   for (int window = 0; window < batch; window++) {
     for (int head = 0; head < self->heads; head += self->on->heads_at_once) {
       heads_view of = view_of(self, window, head);
@@ -118,25 +123,28 @@ static void attention_forward(layer *self, const float *in, float *out, int batc
   }
 }
 
-static void heads_backward(const heads_view *of, const float *in, const float *out_delta,
-                           float *in_delta, float *p, float *p_delta) {
-  const float *query = in + of->in_at, *delta = out_delta + of->out_at;
-  float *query_delta = in_delta + of->in_at;
-  float *key_delta = query_delta + of->key, *value_delta = query_delta + of->value;
+static void heads_backward(const heads_view *of, const element *in, const element *out_delta,
+                           element *in_delta, element *p, element *p_delta) {
+  const element *query = after(of, in, of->in_at), *delta = after(of, out_delta, of->out_at);
+  const element *key = after(of, query, of->key), *value = after(of, query, of->value);
+  element *query_delta = after(of, in_delta, of->in_at);
+  element *key_delta = after(of, query_delta, of->key);
+  element *value_delta = after(of, query_delta, of->value);
   matrix to = input_part(of, query_delta); /* those of keys and values lie alike */
   probabilities(of, in, p);
   multiply_scores(of, transposed(scores_of(of, p)), output_part(of, delta), to, value_delta);
-  multiply_channels(of, output_part(of, delta), input_part(of, query + of->value), 1.0f, p_delta);
+  multiply_channels(of, output_part(of, delta), input_part(of, value), 1.0f, p_delta);
   of->on->softmax_back(p, p_delta, of->scale, of->positions, of->count);
-  multiply_scores(of, scores_of(of, p_delta), input_part(of, query + of->key), to, query_delta);
+  multiply_scores(of, scores_of(of, p_delta), input_part(of, key), to, query_delta);
   multiply_scores(of, transposed(scores_of(of, p_delta)), input_part(of, query), to, key_delta);
 }
 
-static void attention_backward(layer *self, const float *in, const float *out,
-                               const float *out_delta, float *in_delta, int batch) {
+static void attention_backward(layer *self, const element *in, const element *out,
+                               const element *out_delta, element *in_delta, int batch) {
   (void)out;
-  float *p = self->scratch;
-  float *p_delta = p + (size_t)self->heads * (size_t)self->in.height * (size_t)self->in.height;
+  element *p = self->scratch;
+  size_t scores = (size_t)self->heads * (size_t)self->in.height * (size_t)self->in.height;
+  element *p_delta = element_at(self->on, p, scores);
   for (int window = 0; window < batch; window++) {
     for (int head = 0; head < self->heads; head += self->on->heads_at_once) {
       heads_view of = view_of(self, window, head);
@@ -151,6 +159,6 @@ layer attention_layer(layer_shape in, int heads) {
   layer made = layer_begin(&attention_kind, "", in);
   made.heads = heads;
   made.out.channels = in.channels / 3;
-  made.scratch_size = 2 * (size_t)heads * (size_t)in.height * (size_t)in.height * sizeof(float);
+  made.scratch_count = 2 * (size_t)heads * (size_t)in.height * (size_t)in.height;
   return made;
 }

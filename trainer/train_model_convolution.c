@@ -30,7 +30,7 @@ static image_part part_at(layer_shape shape, int batch, int first) {
   return (image_part){.shape = shape, .batch = batch, .first = first, .images = images};
 }
 
-static void conv_forward(layer *self, const float *in, float *out, int batch) {
+static void conv_forward(layer *self, const element *in, element *out, int batch) {
   int plane = (int)plane_of(self->in), depth = self->in.channels * TAPS;
   const float *bias = self->bias_count > 0 ? self->bias : NULL;
   for (int first = 0; first < batch; first += CHUNK) {
@@ -43,7 +43,7 @@ static void conv_forward(layer *self, const float *in, float *out, int batch) {
                                   .depth = depth,
                                   .a = matrix_of(self->weight, depth),
                                   .b = matrix_of(self->scratch, width),
-                                  .out = out + (size_t)first * plane,
+                                  .out = element_at(self->on, out, (size_t)first * plane),
                                   .step = batch * plane,
                                   .scale = 1.0f,
                                   .keep = 1.0f,
@@ -52,7 +52,7 @@ static void conv_forward(layer *self, const float *in, float *out, int batch) {
 }
 
 /* `delta` is out_delta from the first image of the part on, its rows are `step` apart. */
-static void weights_backward(layer *self, image_part part, const float *delta, int step) {
+static void weights_backward(layer *self, image_part part, const element *delta, int step) {
   int width = part.images * (int)plane_of(self->in), depth = self->in.channels * TAPS;
   self->on->multiply(&(product){.rows = self->out.channels,
                                 .columns = depth,
@@ -60,14 +60,15 @@ static void weights_backward(layer *self, image_part part, const float *delta, i
                                 .a = matrix_of(delta, step),
                                 .b = matrix_transposed(self->scratch, width),
                                 .out = self->weight_gradient,
+                                .wide = true,
                                 .step = depth,
                                 .scale = 1.0f,
                                 .keep = part.first ? 1.0f : 0.0f,
                                 .count = 1});
 }
 
-static void images_backward(layer *self, image_part part, const float *delta, int step,
-                            float *in_delta) {
+static void images_backward(layer *self, image_part part, const element *delta, int step,
+                            element *in_delta) {
   int width = part.images * (int)plane_of(self->in), depth = self->in.channels * TAPS;
   self->on->multiply(&(product){.rows = depth,
                                 .columns = width,
@@ -81,19 +82,19 @@ static void images_backward(layer *self, image_part part, const float *delta, in
   self->on->add_columns(self->scratch, part, in_delta);
 }
 
-static void conv_backward(layer *self, const float *in, const float *out, const float *out_delta,
-                          float *in_delta, int batch) {
+static void conv_backward(layer *self, const element *in, const element *out,
+                          const element *out_delta, element *in_delta, int batch) {
   (void)out;
   size_t plane = plane_of(self->in), row = (size_t)batch * plane;
   if (self->bias_count > 0) {
     self->on->sum_channels(out_delta, self->bias_gradient, self->out.channels, row);
   }
   if (in_delta) {
-    self->on->clear(in_delta, (size_t)self->in.channels * row * sizeof *in_delta);
+    self->on->clear(in_delta, (size_t)self->in.channels * row * self->on->element_size);
   }
   for (int first = 0; first < batch; first += CHUNK) {
     image_part part = part_at(self->in, batch, first);
-    const float *delta = out_delta + (size_t)first * plane;
+    const element *delta = element_at(self->on, out_delta, (size_t)first * plane);
     self->on->gather_columns(in, part, self->scratch);
     weights_backward(self, part, delta, (int)row);
     if (in_delta) {
@@ -110,6 +111,6 @@ layer conv_layer(const char *name, layer_shape in, int channels) {
   made.bound = layer_he_bound(in.channels * TAPS);
   made.weight_count = (size_t)channels * in.channels * TAPS;
   made.bias_count = (size_t)channels;
-  made.scratch_size = CHUNK * TAPS * layer_shape_count(in) * sizeof(float); /* columns */
+  made.scratch_count = CHUNK * TAPS * layer_shape_count(in); /* columns */
   return made;
 }

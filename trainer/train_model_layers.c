@@ -33,7 +33,7 @@ static int rows_of(const layer *self, int batch) {
   return batch * self->in.height * self->in.width;
 }
 
-static void dense_forward(layer *self, const float *in, float *out, int batch) {
+static void dense_forward(layer *self, const element *in, element *out, int batch) {
   int rows = rows_of(self, batch);
   int inputs = self->in.channels, outputs = self->out.channels;
   self->on->fill_rows(self->bias, out, rows, outputs);
@@ -49,8 +49,8 @@ static void dense_forward(layer *self, const float *in, float *out, int batch) {
                                 .count = 1});
 }
 
-static void dense_backward(layer *self, const float *in, const float *out, const float *out_delta,
-                           float *in_delta, int batch) {
+static void dense_backward(layer *self, const element *in, const element *out,
+                           const element *out_delta, element *in_delta, int batch) {
   (void)out;
   int rows = rows_of(self, batch);
   int inputs = self->in.channels, outputs = self->out.channels;
@@ -60,6 +60,7 @@ static void dense_backward(layer *self, const float *in, const float *out, const
                                 .a = matrix_transposed(out_delta, outputs),
                                 .b = matrix_of(in, inputs),
                                 .out = self->weight_gradient,
+                                .wide = true,
                                 .step = inputs,
                                 .scale = 1.0f,
                                 .count = 1});
@@ -96,12 +97,12 @@ layer dense_layer(const char *name, layer_shape in, int features) {
  *
  *   in and out of any shape */
 
-static void relu_forward(layer *self, const float *in, float *out, int batch) {
+static void relu_forward(layer *self, const element *in, element *out, int batch) {
   self->on->relu(in, out, layer_shape_count(self->in) * batch);
 }
 
-static void relu_backward(layer *self, const float *in, const float *out, const float *out_delta,
-                          float *in_delta, int batch) {
+static void relu_backward(layer *self, const element *in, const element *out,
+                          const element *out_delta, element *in_delta, int batch) {
   (void)in;
   if (in_delta) {
     self->on->relu_back(out, out_delta, in_delta, layer_shape_count(self->in) * batch);
@@ -118,12 +119,12 @@ layer relu_layer(layer_shape in) {
  *
  *   in [C][B][H][W]   out [B][C*H*W] */
 
-static void flatten_forward(layer *self, const float *in, float *out, int batch) {
+static void flatten_forward(layer *self, const element *in, element *out, int batch) {
   self->on->flatten(in, out, self->in, batch);
 }
 
-static void flatten_backward(layer *self, const float *in, const float *out, const float *out_delta,
-                             float *in_delta, int batch) {
+static void flatten_backward(layer *self, const element *in, const element *out,
+                             const element *out_delta, element *in_delta, int batch) {
   (void)in;
   (void)out;
   if (in_delta) {
@@ -145,15 +146,15 @@ layer flatten_layer(layer_shape in) {
  *   forward    out = in + skip
  *   backward   in_delta = out_delta; skip_delta = out_delta */
 
-static void add_forward(layer *self, const float *in, float *out, int batch) {
+static void add_forward(layer *self, const element *in, element *out, int batch) {
   self->on->add(in, self->skip, out, layer_shape_count(self->in) * (size_t)batch);
 }
 
-static void add_backward(layer *self, const float *in, const float *out, const float *out_delta,
-                         float *in_delta, int batch) {
+static void add_backward(layer *self, const element *in, const element *out,
+                         const element *out_delta, element *in_delta, int batch) {
   (void)in;
   (void)out;
-  size_t size = layer_shape_count(self->in) * (size_t)batch * sizeof(float);
+  size_t size = layer_shape_count(self->in) * (size_t)batch * self->on->element_size;
   self->on->copy(in_delta, out_delta, size);
   self->on->copy(self->skip_delta, out_delta, size);
 }

@@ -45,7 +45,7 @@ static void hand_out_weights(model *self) {
   for (int i = 0; i < self->parameter_count; i++) {
     const model_parameter *of = &self->parameters[i];
     layer *at = &self->layers[of->layer];
-    *(of->bias ? &at->bias : &at->weight) = self->weights + of->offset;
+    *(of->bias ? &at->bias : &at->weight) = element_at(self->on, self->weights, of->offset);
   }
   tie(self);
 }
@@ -69,7 +69,7 @@ void model_gradients_elsewhere(model *self) {
 static size_t scratch_of(const model *self) {
   size_t most = 0;
   for (int i = 0; i < self->layer_count; i++) {
-    most = self->layers[i].scratch_size > most ? self->layers[i].scratch_size : most;
+    most = self->layers[i].scratch_count > most ? self->layers[i].scratch_count : most;
   }
   return most;
 }
@@ -81,7 +81,8 @@ size_t model_activation_bytes(const model *self) {
     widest = out > widest ? out : widest;
     count += out;
   }
-  return (count + 3 * widest) * (size_t)self->batch_max * sizeof(float) + scratch_of(self);
+  return ((count + 3 * widest) * (size_t)self->batch_max + scratch_of(self)) *
+         self->on->element_size;
 }
 
 /* Means of 0 and variances of 1: statistics are pairs of equal halves. */
@@ -117,9 +118,8 @@ static int allocate_statistics(model *self) {
 
 static int allocate_parameters(model *self) {
   list_parameters(self);
-  size_t size = self->weight_count * sizeof(float);
-  self->weights = self->on->get(size);
-  self->gradients = self->on->get_sent(size);
+  self->weights = self->on->get(self->weight_count * self->on->element_size);
+  self->gradients = self->on->get_sent(self->weight_count * sizeof(float));
   if (!self->weights || !self->gradients) {
     return -1;
   }
@@ -128,13 +128,13 @@ static int allocate_parameters(model *self) {
   return 0;
 }
 
-static float *allocate_batch(const model *self, size_t count) {
-  return self->on->get(count * (size_t)self->batch_max * sizeof(float));
+static element *allocate_batch(const model *self, size_t count) {
+  return self->on->get(count * (size_t)self->batch_max * self->on->element_size);
 }
 
 static int allocate_activations(model *self) {
   size_t widest = 0, first = layer_shape_count(self->layers[0].in);
-  self->scratch = self->on->get(scratch_of(self) + 1);
+  self->scratch = self->on->get(scratch_of(self) * self->on->element_size + 1);
   for (int i = 0; i < self->layer_count; i++) {
     layer *at = &self->layers[i];
     size_t count = layer_shape_count(at->out);

@@ -18,18 +18,18 @@ static size_t pixels_of(const layer *self, int batch) {
   return (size_t)batch * (size_t)self->in.height * (size_t)self->in.width;
 }
 
-static void norm_forward(layer *self, const float *in, float *out, int batch) {
+static void norm_forward(layer *self, const element *in, element *out, int batch) {
   self->on->batch_norm(in, self->weight, self->bias, self->statistics, out, self->in.channels,
                        pixels_of(self, batch));
 }
 
-static void norm_infer(layer *self, const float *in, float *out, int batch) {
+static void norm_infer(layer *self, const element *in, element *out, int batch) {
   self->on->batch_norm_infer(in, self->weight, self->bias, self->statistics, out, self->in.channels,
                              pixels_of(self, batch));
 }
 
-static void norm_backward(layer *self, const float *in, const float *out, const float *out_delta,
-                          float *in_delta, int batch) {
+static void norm_backward(layer *self, const element *in, const element *out,
+                          const element *out_delta, element *in_delta, int batch) {
   (void)out;
   self->on->batch_norm_back(in, self->weight, out_delta, self->weight_gradient, self->bias_gradient,
                             in_delta, self->in.channels, pixels_of(self, batch));

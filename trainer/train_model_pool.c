@@ -10,12 +10,12 @@
  *
  * Of equal inputs the first one takes the gradient. */
 
-static void pool_forward(layer *self, const float *in, float *out, int batch) {
+static void pool_forward(layer *self, const element *in, element *out, int batch) {
   self->on->pool(in, out, (size_t)self->in.channels * batch, self->in, self->out);
 }
 
-static void pool_backward(layer *self, const float *in, const float *out, const float *out_delta,
-                          float *in_delta, int batch) {
+static void pool_backward(layer *self, const element *in, const element *out,
+                          const element *out_delta, element *in_delta, int batch) {
   if (in_delta) {
     self->on->pool_back(in, out, out_delta, in_delta, (size_t)self->in.channels * batch, self->in,
                         self->out);
@@ -36,12 +36,12 @@ layer pool_layer(layer_shape in) {
  *   forward    out[b][c] = mean of in[c][b]
  *   backward   in_delta[c][b] = out_delta[b][c] / (H*W), at each pixel */
 
-static void average_forward(layer *self, const float *in, float *out, int batch) {
+static void average_forward(layer *self, const element *in, element *out, int batch) {
   self->on->average(in, out, self->in, batch);
 }
 
-static void average_backward(layer *self, const float *in, const float *out, const float *out_delta,
-                             float *in_delta, int batch) {
+static void average_backward(layer *self, const element *in, const element *out,
+                             const element *out_delta, element *in_delta, int batch) {
   (void)in;
   (void)out;
   if (in_delta) {

@@ -20,12 +20,12 @@ static int rows_of(const layer *self, int batch) {
 
 enum { BYTES = 256 };
 
-static void embedding_forward(layer *self, const float *in, float *out, int batch) {
+static void embedding_forward(layer *self, const element *in, element *out, int batch) {
   self->on->embed(in, self->weight, out, rows_of(self, batch), self->out.channels);
 }
 
-static void embedding_backward(layer *self, const float *in, const float *out,
-                               const float *out_delta, float *in_delta, int batch) {
+static void embedding_backward(layer *self, const element *in, const element *out,
+                               const element *out_delta, element *in_delta, int batch) {
   (void)out;
   (void)in_delta; /* bytes have no gradient */
   self->on->embed_back(in, out_delta, self->weight_gradient, rows_of(self, batch),
@@ -49,21 +49,22 @@ layer embedding_layer(const char *name, layer_shape in, int channels) {
  *   forward    out[b] = in[b] + weight
  *   backward   weight_gradient = sum of out_delta over the windows; in_delta = out_delta */
 
-static void position_forward(layer *self, const float *in, float *out, int batch) {
+static void position_forward(layer *self, const element *in, element *out, int batch) {
   size_t count = layer_shape_count(self->in);
-  for (int window = 0; window < batch; window++, in += count, out += count) {
-    self->on->add(in, self->weight, out, count);
+  for (int window = 0; window < batch; window++) {
+    size_t at = (size_t)window * count;
+    self->on->add(element_at(self->on, in, at), self->weight, element_at(self->on, out, at), count);
   }
 }
 
-static void position_backward(layer *self, const float *in, const float *out,
-                              const float *out_delta, float *in_delta, int batch) {
+static void position_backward(layer *self, const element *in, const element *out,
+                              const element *out_delta, element *in_delta, int batch) {
   (void)in;
   (void)out;
   size_t count = layer_shape_count(self->in);
   self->on->sum_rows(out_delta, self->weight_gradient, batch, (int)count);
   if (in_delta) {
-    self->on->copy(in_delta, out_delta, count * (size_t)batch * sizeof *in_delta);
+    self->on->copy(in_delta, out_delta, count * (size_t)batch * self->on->element_size);
   }
 }
 
@@ -86,12 +87,12 @@ layer position_layer(const char *name, layer_shape in) {
  *
  * Backward computes mean and deviation again instead of keeping them. */
 
-static void norm_forward(layer *self, const float *in, float *out, int batch) {
+static void norm_forward(layer *self, const element *in, element *out, int batch) {
   self->on->layer_norm(in, self->weight, self->bias, out, rows_of(self, batch), self->in.channels);
 }
 
-static void norm_backward(layer *self, const float *in, const float *out, const float *out_delta,
-                          float *in_delta, int batch) {
+static void norm_backward(layer *self, const element *in, const element *out,
+                          const element *out_delta, element *in_delta, int batch) {
   (void)out;
   self->on->layer_norm_back(in, self->weight, out_delta, self->weight_gradient, self->bias_gradient,
                             in_delta, rows_of(self, batch), self->in.channels);
@@ -113,12 +114,12 @@ layer layer_norm_layer(const char *name, layer_shape in) {
  *
  *   forward    out = in / (1 + exp(-2u)), u = sqrt(2 / pi) * (in + 0.044715 * in^3) */
 
-static void gelu_forward(layer *self, const float *in, float *out, int batch) {
+static void gelu_forward(layer *self, const element *in, element *out, int batch) {
   self->on->gelu(in, out, layer_shape_count(self->in) * (size_t)batch);
 }
 
-static void gelu_backward(layer *self, const float *in, const float *out, const float *out_delta,
-                          float *in_delta, int batch) {
+static void gelu_backward(layer *self, const element *in, const element *out,
+                          const element *out_delta, element *in_delta, int batch) {
   (void)out;
   self->on->gelu_back(in, out_delta, in_delta, layer_shape_count(self->in) * (size_t)batch);
 }
@@ -136,7 +137,7 @@ layer gelu_layer(layer_shape in) {
  *   forward    out = in * weight^T
  *   backward   weight_gradient = out_delta^T * in; in_delta = out_delta * weight */
 
-static void head_forward(layer *self, const float *in, float *out, int batch) {
+static void head_forward(layer *self, const element *in, element *out, int batch) {
   int channels = self->in.channels, classes = self->out.channels;
   self->on->multiply(&(product){.rows = rows_of(self, batch),
                                 .columns = classes,
@@ -149,8 +150,8 @@ static void head_forward(layer *self, const float *in, float *out, int batch) {
                                 .count = 1});
 }
 
-static void head_backward(layer *self, const float *in, const float *out, const float *out_delta,
-                          float *in_delta, int batch) {
+static void head_backward(layer *self, const element *in, const element *out,
+                          const element *out_delta, element *in_delta, int batch) {
   (void)out;
   int rows = rows_of(self, batch), channels = self->in.channels, classes = self->out.channels;
   self->on->multiply(&(product){.rows = classes,
@@ -159,6 +160,7 @@ static void head_backward(layer *self, const float *in, const float *out, const 
                                 .a = matrix_transposed(out_delta, classes),
                                 .b = matrix_of(in, channels),
                                 .out = self->weight_gradient,
+                                .wide = true,
                                 .step = channels,
                                 .scale = 1.0f,
                                 .count = 1});

@@ -57,10 +57,6 @@ static int check(const options *made, failure *why) {
   if (check_folder("save", made->save, why) || check_folder("resume", made->resume, why)) {
     return -1;
   }
-  if (made->device == DEVICE_CUDA && made->shard != SHARD_NONE) {
-    return failure_set_common(why, EXIT_SETUP,
-                              "--shard keeps its parts on the processor; leave --device cuda out");
-  }
   if (made->batch_global > 0 && made->accumulate > 1) {
     return failure_set_common(
         why, EXIT_SETUP, "--batch-global says how often to accumulate; leave --accumulate out");

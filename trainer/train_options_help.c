@@ -44,7 +44,7 @@ static const char help_text[] =
     "                      all-gather) or gradients (these, too); none\n"
     "  --device WHERE      what a rank computes with: cpu, cuda (GPU number rank modulo those of\n"
     "                      the host: ranks may share one) or auto: a GPU where there is one\n"
-    "                      and nothing is sharded (cpu)\n"
+    "                      (cpu)\n"
     "  --seed N            of the first weights and the order of the images (1)\n"
     "  --log FILE          write a log, one JSON object per line\n"
     "  --log-every N       steps between two records (50)\n"

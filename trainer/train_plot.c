@@ -123,7 +123,7 @@ void plot_script(const run_plot *self, FILE *script) {
         "set encoding utf8\nset output ",
         script);
   put_quoted(self->path, script);
-  fputs("\nset xlabel 'step'\nset ylabel 'loss'\nset xrange [0:*]\nset grid\nset key top right\n",
+  fputs("\nset xlabel 'step'\nset ylabel 'loss'\nset xrange [0:*]\nset grid\nset key above\n",
         script);
   put_curve("loss", &self->loss, script);
   put_curve("test", &self->test, script);

@@ -25,7 +25,8 @@ memory_use memory_now(const training *of) {
   getrusage(RUSAGE_SELF, &usage);
   lcomm_stats_get(of->comm, &stats);
   uint64_t master = of->master ? of->optimizer.count : 0;
-  return (memory_use){.weights = (of->net.weight_count + master) * sizeof(float),
+  uint64_t weights = of->net.weight_count * of->net.on->element_size;
+  return (memory_use){.weights = weights + master * sizeof(float),
                       .gradients = gradient_bytes(of),
                       .optimizer = optimizer_bytes(&of->optimizer),
                       .batch = model_activation_bytes(&of->net),

@@ -115,9 +115,12 @@ static int get_vector(training *self, checkpoint_file *file, float *values, fail
     return result;
   }
   for (int i = 0; i < self->shard.plan.bucket_count; i++) {
-    if (checkpoint_get(file, self->shard.bucket, self->shard.plan.buckets[i].count, why)) {
+    size_t count = self->shard.plan.buckets[i].count;
+    float *read = self->host ? self->host : self->shard.bucket;
+    if (checkpoint_get(file, read, count, why)) {
       return -1;
     }
+    self->net.on->write(self->shard.bucket, read, count * sizeof *read);
     shard_take_values(&self->shard, i, values);
   }
   return 0;

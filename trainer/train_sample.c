@@ -50,7 +50,8 @@ size_t sample_text(model *net, int context, uint64_t seed, double limit_s, char 
   window[0] = '\n';
   for (double end_s = now_s() + limit_s; made < size && now_s() < end_s; made++) {
     float logits[BYTES];
-    net->on->read(logits, model_infer(net, 1) + (long)(used - 1) * BYTES, sizeof logits);
+    const element *all = model_infer(net, 1);
+    net->on->load(logits, element_at(net->on, all, (size_t)(used - 1) * BYTES), BYTES);
     int next = draw(logits, &random);
     text[made] = (char)next;
     if (used == context) {

@@ -122,7 +122,8 @@ static int put_vector(training *self, checkpoint_file *file, const float *values
       return -1;
     }
     if (file->file && result == 0) {
-      result = checkpoint_put(file, self->shard.bucket, self->shard.plan.buckets[i].count, why);
+      size_t count = self->shard.plan.buckets[i].count;
+      result = checkpoint_put(file, training_look(self, self->shard.bucket, count), count, why);
     }
   }
   return result;

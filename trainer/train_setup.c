@@ -96,8 +96,7 @@ static int make_optimizer(training *self, failure *why) {
 static int make_model(training *self, failure *why) {
   const options *chosen = self->chosen;
   const task *learnt = &self->task;
-  device_kind device = is_sharded(self) ? DEVICE_CPU : chosen->device;
-  const backend *on = device_open(device, self->ranks.rank, why);
+  const backend *on = device_open(chosen->device, self->ranks.rank, chosen->precision, why);
   if (!on) {
     return -1;
   }
@@ -175,17 +174,31 @@ const float *training_look(training *self, const float *values, size_t count) {
   return self->host;
 }
 
+const float *training_weights(training *self) {
+  const model *net = &self->net;
+  if (!self->host) {
+    return net->weights;
+  }
+  net->on->load(self->host, net->weights, net->weight_count);
+  return self->host;
+}
+
 /* Rank 0 draws the weights, the others receive them. */
 static int share_weights(training *self, failure *why) {
-  if (self->ranks.rank == 0 && model_draw_weights(&self->net, self->chosen->seed)) {
-    no_memory(why);
-    lcomm_abort(self->comm, why->text);
+  model *net = &self->net;
+  float *first = self->host ? self->host : net->weights;
+  if (self->ranks.rank == 0) {
+    model_draw(net, self->chosen->seed, first);
+  }
+  lcomm_status status = lcomm_broadcast(self->comm, first, net->weight_count, LCOMM_FLOAT32, 0);
+  if (peers_check(self->comm, status, "the broadcast of the first weights", why)) {
     return -1;
   }
-  self->net.on->finish();
-  lcomm_status status =
-      lcomm_broadcast(self->comm, self->net.weights, self->net.weight_count, LCOMM_FLOAT32, 0);
-  return peers_check(self->comm, status, "the broadcast of the first weights", why);
+  if (self->host) {
+    net->on->store(net->weights, first, net->weight_count);
+  }
+  master_begin(self, first);
+  return 0;
 }
 
 /* What a step that is skipped leaves in error feedback would be sent in the steps that follow, so
@@ -204,7 +217,6 @@ static int complete_policy(training *self, failure *why) {
 static int register_gradients(training *self, failure *why) {
   const char *policy = lcomm_policy_string(self->comm);
   self->discards = policy_keeps_residuals(policy);
-  master_begin(self);
   int failed = is_sharded(self) ? shard_register(&self->shard, policy_compresses(policy), why)
                                 : gradients_register(&self->gradients, self->comm, &self->net, why);
   return failed || training_scale(self, why) || training_publish(self, why) ? -1 : 0;

@@ -2,11 +2,10 @@
  * Copyright the libcomm authors */
 #include "trainer/train_shard.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "trainer/train_gradients.h"
+#include "trainer/train_shard_calls.h"
 
 /* -------------------------------------------------------------------- memory */
 
@@ -14,9 +13,14 @@ static bool is_short(const shard *self) {
   return self->net->precision != PRECISION_FP32;
 }
 
+/* The weights in use are float32 that were rounded to 16 bits. */
+static bool is_rounded(const shard *self) {
+  return is_short(self) && self->on->stored == PRECISION_FP32;
+}
+
 /* Which of the places a bucket has. */
 static int place_of(const shard *self, int number) {
-  return number == self->plan.bucket_count - 1 ? SHARD_PLACES - 1 : number % (SHARD_PLACES - 1);
+  return number == self->plan.bucket_count - 1 ? SHARD_TURN : number % SHARD_TURN;
 }
 
 static size_t largest_of_place(const shard *self, int place) {
@@ -28,20 +32,14 @@ static size_t largest_of_place(const shard *self, int place) {
   return largest;
 }
 
-/* Memory that ranks of a host read where it is. */
-static void *room(size_t size) {
-  void *made = NULL;
-  return lcomm_memory_alloc(size, &made) == LCOMM_OK ? made : NULL;
-}
-
 static bool make_wire(shard *self) {
   bool turns = self->kind == SHARD_GRADIENTS, made = true;
   for (int i = 0; i < (turns ? SHARD_PLACES : 1); i++) {
     size_t count = turns ? largest_of_place(self, i) : self->net->weight_count;
-    self->wire[i] = room(count * sizeof(uint16_t));
+    self->wire[i] = self->on->get_sent(count * sizeof(uint16_t) + 1);
     made = made && self->wire[i];
   }
-  self->received = malloc(self->plan.count * sizeof(uint16_t) + 1);
+  self->received = self->on->get(self->plan.count * sizeof(uint16_t) + 1);
   return made && self->received;
 }
 
@@ -53,7 +51,7 @@ static void set_place(shard *self, int number) {
 static bool make_places(shard *self) {
   bool made = true;
   for (int i = 0; i < SHARD_PLACES; i++) {
-    self->places[i] = room(largest_of_place(self, i) * sizeof(float));
+    self->places[i] = self->on->get_sent(largest_of_place(self, i) * sizeof(float) + 1);
     made = made && self->places[i];
   }
   model_gradients_elsewhere(self->net);
@@ -68,24 +66,30 @@ int shard_create(shard *made, shard_kind kind, lcomm_comm *comm, model *net) {
   made->kind = kind;
   made->comm = comm;
   made->net = net;
+  made->on = net->on;
+  made->streams = shard_calls_in_stream(made);
   if (shard_plan_make(net, lcomm_size(comm), lcomm_rank(comm), &made->plan)) {
     return -1;
   }
-  made->gradients = malloc(made->plan.count * sizeof(float) + 1);
-  made->bucket = malloc(made->plan.largest * sizeof(float));
+  made->gradients = made->on->get(made->plan.count * sizeof(float) + 1);
+  made->bucket = made->on->get(made->plan.largest * sizeof(float));
   bool good = made->gradients && made->bucket && (!is_short(made) || make_wire(made)) &&
               (kind != SHARD_GRADIENTS || make_places(made));
   return good ? 0 : -1;
 }
 
 void shard_destroy(shard *self) {
-  for (int i = 0; i < SHARD_PLACES; i++) {
-    lcomm_memory_free(self->places[i]);
-    lcomm_memory_free(self->wire[i]);
+  const backend *on = self->on;
+  if (!on) {
+    return;
   }
-  free(self->received);
-  free(self->gradients);
-  free(self->bucket);
+  for (int i = 0; i < SHARD_PLACES; i++) {
+    on->free_sent(self->places[i]);
+    on->free_sent(self->wire[i]);
+  }
+  on->free(self->received);
+  on->free(self->gradients);
+  on->free(self->bucket);
   shard_plan_free(&self->plan);
   memset(self, 0, sizeof *self);
 }
@@ -127,6 +131,7 @@ static void note(shard *self, lcomm_status status) {
 void shard_begin(shard *self, float scale) {
   self->scale = scale;
   self->sent = 0;
+  self->left = 0;
   self->status = LCOMM_OK;
 }
 
@@ -146,12 +151,9 @@ static uint16_t *wire_of(const shard *self, int number) {
 static void send_compressed(shard *self, int number) {
   const shard_bucket *at = &self->plan.buckets[number];
   float *values = gradients_of(self, number), by = 1.0f / self->scale;
-  precision_round(self->net->precision, values, at->count);
-  for (size_t i = 0; self->scale != 1.0f && i < at->count; i++) {
-    values[i] *= by;
-  }
-  note(self, lcomm_ireduce_scatter_ef(self->residuals[number], values, self->gradients + at->at,
-                                      &self->requests[number]));
+  self->on->round(self->net->precision, values, at->count);
+  self->on->scale(values, by, at->count);
+  note(self, shard_calls_average_ef(self, number, values, self->gradients + at->at));
 }
 
 static void send_exact(shard *self, int number) {
@@ -159,26 +161,27 @@ static void send_exact(shard *self, int number) {
   const void *values = gradients_of(self, number);
   void *result = self->gradients + at->at;
   if (is_short(self)) {
-    precision_encode(self->net->precision, values, 1.0f, wire_of(self, number), at->count);
+    self->on->encode(self->net->precision, values, 1.0f, wire_of(self, number), at->count);
     values = wire_of(self, number);
     result = self->received + at->at;
   }
-  note(self, lcomm_ireduce_scatterv(self->comm, values, result, at->counts,
-                                    precision_dtype(self->net->precision), LCOMM_AVG,
-                                    &self->requests[number]));
+  note(self, shard_calls_average(self, number, values, result));
 }
 
 static void wait_for(shard *self, int number) {
   if (self->status == LCOMM_OK) {
-    note(self, lcomm_wait(self->comm, &self->requests[number]));
+    note(self, shard_calls_wait(self, number));
   }
 }
 
-/* The bucket after the next one has its place; of the last one this is no question. */
-static void leave_place(shard *self, int number) {
-  if (number > 0) {
-    wait_for(self, number - 1);
+/* The next layer writes its weight and its bias, which are of the next bucket that will be sent and
+ * the one behind it: those that had their places have left. */
+static void clear_places(shard *self) {
+  int keep = SHARD_TURN - 2;
+  for (int i = self->left; i < self->sent - keep; i++) {
+    wait_for(self, i);
   }
+  self->left = self->sent > keep ? self->sent - keep : 0;
 }
 
 void shard_ready(void *context, int first, int count) {
@@ -194,26 +197,21 @@ void shard_ready(void *context, int first, int count) {
     } else {
       send_exact(self, self->sent);
     }
-    if (self->kind == SHARD_GRADIENTS) {
-      leave_place(self, self->sent);
-    }
     self->sent++;
+  }
+  if (self->kind == SHARD_GRADIENTS) {
+    clear_places(self);
   }
   note(self, lcomm_progress(self->comm));
 }
 
 /* Averages that came as 16 bits; each rank looks at its own part. */
 static bool take_averages(shard *self) {
-  bool whole = true;
-  size_t count = self->plan.count;
   if (is_short(self) && !self->residuals[0]) {
-    precision_decode(self->net->precision, self->received, 1.0f / self->scale, self->gradients,
-                     count);
+    self->on->decode(self->net->precision, self->received, 1.0f / self->scale, self->gradients,
+                     self->plan.count);
   }
-  for (size_t i = 0; i < count; i++) {
-    whole &= isfinite(self->gradients[i]) != 0;
-  }
-  return whole;
+  return self->on->finite(self->gradients, self->plan.count);
 }
 
 lcomm_status shard_wait(shard *self, bool discards, bool *spoilt) {
@@ -237,25 +235,27 @@ lcomm_status shard_wait(shard *self, bool discards, bool *spoilt) {
 
 static void begin_gather(shard *self, int number, const float *own) {
   const shard_bucket *at = &self->plan.buckets[number];
-  float *weights = self->net->weights;
-  void *all = weights + at->offset, *mine = weights + at->own_offset;
-  if (is_short(self)) {
-    uint16_t *codes = wire_of(self, number), *own_codes = codes + (at->own_offset - at->offset);
-    precision_encode(self->net->precision, own + at->at, 1.0f, own_codes, at->own_count);
+  const element *weights = self->net->weights;
+  void *all = element_at(self->on, weights, at->offset);
+  void *mine = element_at(self->on, weights, at->own_offset);
+  if (is_rounded(self)) {
+    uint16_t *codes = wire_of(self, number);
     all = codes;
-    mine = own_codes;
-  } else {
-    memcpy(mine, own + at->at, at->own_count * sizeof(float));
+    mine = codes + (at->own_offset - at->offset);
   }
-  note(self, lcomm_iallgatherv(self->comm, mine, all, at->counts,
-                               precision_dtype(self->net->precision), &self->requests[number]));
+  if (is_short(self)) {
+    self->on->encode(self->net->precision, own + at->at, 1.0f, mine, at->own_count);
+  } else {
+    self->on->copy(mine, own + at->at, at->own_count * sizeof(float));
+  }
+  note(self, shard_calls_gather(self, number, mine, all));
 }
 
 static void end_gather(shard *self, int number) {
   const shard_bucket *at = &self->plan.buckets[number];
   wait_for(self, number);
-  if (is_short(self)) {
-    precision_decode(self->net->precision, wire_of(self, number), 1.0f,
+  if (is_rounded(self)) {
+    self->on->decode(self->net->precision, wire_of(self, number), 1.0f,
                      self->net->weights + at->offset, at->count);
   }
 }
@@ -277,12 +277,14 @@ lcomm_status shard_gather(shard *self, const float *own) {
 
 lcomm_status shard_gather_values(shard *self, int number, const float *own) {
   const shard_bucket *at = &self->plan.buckets[number];
+  self->on->finish();
   return lcomm_allgatherv(self->comm, own + at->at, self->bucket, at->counts, LCOMM_FLOAT32);
 }
 
 void shard_take_values(const shard *self, int number, float *own) {
   const shard_bucket *at = &self->plan.buckets[number];
-  memcpy(own + at->at, self->bucket + (at->own_offset - at->offset), at->own_count * sizeof(float));
+  self->on->copy(own + at->at, self->bucket + (at->own_offset - at->offset),
+                 at->own_count * sizeof(float));
 }
 
 /* A sum of one number and zeros is exact, and float64 is never compressed. */

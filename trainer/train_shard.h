@@ -19,15 +19,19 @@
  *   shard_gather()        all-gather of the weights, in their own type
  *
  * optimizer   what the optimiser remembers is sharded (stage 1)
- * gradients   so are the gradients: of all but the last bucket only two are kept, in turn, and
- *             backward waits for one of them to have left (stage 2) */
+ * gradients   so are the gradients: of all but the last bucket only four are kept, in turn, mostly
+ *             two weights and their biases; before backward writes to two of them it waits until
+ *             these have left (stage 2)
+ *
+ * Of a device a bucket leaves when the device has made it; train_shard_calls.h says who waits. */
 
-enum { SHARD_PLACES = 3 }; /* two in turn, and one of the last bucket */
+enum { SHARD_TURN = 4, SHARD_PLACES }; /* those in turn, and one of the last bucket */
 
 typedef struct shard {
   shard_kind kind;
   lcomm_comm *comm;
   model *net;
+  const backend *on; /* whose memory all vectors are */
   shard_plan plan;
   float *gradients;             /* [plan.count] averages */
   float *bucket;                /* [plan.largest], see shard_gather_values() */
@@ -36,8 +40,10 @@ typedef struct shard {
   uint16_t *received;           /* 16 bits: [plan.count] averages */
   lcomm_residual *residuals[MODEL_PARAMETERS_MAX]; /* of the buckets, if the policy compresses */
   lcomm_request requests[MODEL_PARAMETERS_MAX];
+  bool streams;        /* calls are put into the stream beside the work */
   float scale;         /* of the loss, in this step */
   int sent;            /* buckets of this step */
+  int left;            /* of these, whose places are free again */
   lcomm_status status; /* of this step: the first that is not LCOMM_OK */
 } shard;
 

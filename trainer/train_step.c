@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-#include <string.h>
 
 #include "trainer/train.h"
 #include "trainer/train_report.h"
@@ -29,10 +28,9 @@ static double forward(training *self, uint64_t number) {
   int rows = self->batch * learnt->labels;
   task_train_batch(learnt, samples_of_batch(self, number), self->batch, model_input(net),
                    self->labels);
-  const float *logits = model_forward(net, self->batch);
-  float *delta = model_logits_delta(net);
-  double loss = net->on->loss(logits, self->labels, rows, learnt->classes, delta);
-  net->on->scale(delta, self->scale.factor, (size_t)rows * (size_t)learnt->classes);
+  const element *logits = model_forward(net, self->batch);
+  double loss = net->on->loss(logits, self->labels, rows, learnt->classes, self->scale.factor,
+                              model_logits_delta(net));
   return loss / rows;
 }
 
@@ -116,21 +114,19 @@ static lcomm_status average_sum(training *self, uint64_t first, double *loss, bo
 static lcomm_status average_each(training *self, uint64_t first, double *loss, bool *spoilt) {
   lcomm_status status = LCOMM_OK;
   size_t count = self->shard.plan.count;
+  const backend *on = self->net.on;
   float *part = self->shard.gradients, share = 1.0f / (float)self->accumulate;
   *loss = 0.0;
-  memset(self->sum, 0, count * sizeof(float));
+  on->clear(self->sum, count * sizeof(float));
   for (int batch = 0; batch < self->accumulate && status == LCOMM_OK; batch++) {
     bool bad = false;
     *loss += forward(self, first + (uint64_t)batch);
     status = average(self, &bad);
     *spoilt |= bad;
-    for (size_t i = 0; i < count; i++) {
-      self->sum[i] += part[i];
-    }
+    on->accumulate(self->sum, part, count);
   }
-  for (size_t i = 0; i < count; i++) {
-    part[i] = share * self->sum[i];
-  }
+  on->copy(part, self->sum, count * sizeof(float));
+  on->scale(part, share, count);
   return status;
 }
 
@@ -185,9 +181,9 @@ static void test_batch(training *self, uint32_t first, int batch, verdict *sums)
   const task *learnt = &self->task;
   int rows = batch * learnt->labels;
   task_test_batch(learnt, first, batch, model_input(&self->net), self->labels);
-  const float *logits = model_infer(&self->net, batch);
+  const element *logits = model_infer(&self->net, batch);
   sums->correct += (uint64_t)self->net.on->correct(logits, self->labels, rows, learnt->classes);
-  sums->loss += self->net.on->loss(logits, self->labels, rows, learnt->classes, NULL);
+  sums->loss += self->net.on->loss(logits, self->labels, rows, learnt->classes, 1.0f, NULL);
 }
 
 static uint32_t begin_of_part(const training *self, int rank) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-#include <string.h>
 
 #include "trainer/train.h"
 
@@ -18,15 +17,15 @@ int master_create(training *self) {
   return self->master ? 0 : -1;
 }
 
-void master_begin(training *self) {
+void master_begin(training *self, const float *weights) {
   const shard_plan *plan = &self->shard.plan;
   if (self->master && !is_sharded(self)) {
-    self->net.on->copy(self->master, self->net.weights, self->net.weight_count * sizeof(float));
+    self->net.on->write(self->master, weights, self->net.weight_count * sizeof *weights);
   }
   for (int i = 0; i < plan->bucket_count; i++) {
     const shard_bucket *at = &plan->buckets[i];
-    memcpy(self->master + at->at, self->net.weights + at->own_offset,
-           at->own_count * sizeof(float));
+    self->net.on->write(self->master + at->at, weights + at->own_offset,
+                        at->own_count * sizeof *weights);
   }
 }
 
@@ -36,7 +35,10 @@ int training_publish(training *self, failure *why) {
     return peers_check(self->comm, shard_gather(&self->shard, self->master),
                        "the all-gather of the weights", why);
   }
-  if (self->master) {
+  if (self->master && net->on->stored != PRECISION_FP32) {
+    net->on->encode(net->precision, self->master, 1.0f, (uint16_t *)net->weights,
+                    net->weight_count);
+  } else if (self->master) {
     net->on->copy(net->weights, self->master, net->weight_count * sizeof(float));
     net->on->round(net->precision, net->weights, net->weight_count);
   }

@@ -17,9 +17,10 @@
 typedef struct lcomm_code_args {
   void *code, *scale;
   uint64_t seed;
-  uint32_t shift;      /* the logarithm of the block */
-  uint32_t stochastic; /* 0 or 1 */
-  float up, down;      /* F16: 2^exponent, and its inverse */
+  const uint64_t *more_seed; /* NULL: nothing is added */
+  uint32_t shift;            /* the logarithm of the block */
+  uint32_t stochastic;       /* 0 or 1 */
+  float up, down;            /* F16: 2^exponent, and its inverse */
 } lcomm_code_args;
 
 /* F16_FIXED is F16 with a scale that is not NULL. */
@@ -71,6 +72,7 @@ static inline lcomm_code_args lcomm_code_args_of(const lcomm_cuda_code *code) {
   args.code = code->code;
   args.scale = code->kind == LCOMM_CUDA_F16 ? NULL : code->scale;
   args.seed = code->seed;
+  args.more_seed = code->more_seed;
   args.shift = lcomm_block_shift(code);
   args.stochastic = code->stochastic;
   args.up = lcomm_f32_from_bits((127u + exponent) << 23);

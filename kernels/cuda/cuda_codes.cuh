@@ -121,7 +121,8 @@ LCOMM_DEVICE void lcomm_encode_byte_scaled(int kind, const lcomm_code_args *c,
   }
   lcomm_random_key key = {0, 0};
   if (c->stochastic) {
-    key = lcomm_random_open(c->seed, at->local);
+    uint64_t seed = c->more_seed ? c->seed + *c->more_seed : c->seed;
+    key = lcomm_random_open(seed, at->local);
   }
   /* All are asked for before the lanes go different ways. */
   uint32_t scale[LCOMM_PIECES];
@@ -200,8 +201,9 @@ LCOMM_DEVICE void lcomm_encode_float_scaled(int kind, const lcomm_code_args *c,
 
 /* The bytes of a payload that belong to no element: the head of F16_FIXED, and the
  * zeros between scales and codes. */
-LCOMM_DEVICE void lcomm_encode_rest(int kind, const lcomm_code_args *c, uint64_t n) {
-  if (lcomm_block() != 0 || lcomm_thread() != 0 || !c->scale) {
+LCOMM_DEVICE void lcomm_encode_rest(int kind, const lcomm_code_args *c,
+                                    const lcomm_thread_values *at, uint64_t n) {
+  if (at->local != 0 || !c->scale) { /* not the first thread of the view */
     return;
   }
   if (kind == LCOMM_CUDA_F16) {
@@ -238,7 +240,7 @@ LCOMM_DEVICE void lcomm_encode_values(int kind, const lcomm_code_args *c,
     }
   }
   lcomm_store_codes(kind, c->code, at, out->word);
-  lcomm_encode_rest(kind, c, n);
+  lcomm_encode_rest(kind, c, at, n);
 }
 
 #endif

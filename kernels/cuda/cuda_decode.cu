@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/cuda_grid.cuh"
 
+#include "kernels/cuda/cuda_list.cuh"
 #include "kernels/cuda/cuda_sum.cuh"
 
 /* ----------------------------------------------------------------- one source */
@@ -50,8 +51,8 @@ LCOMM_DEVICE void store_piece(float *destination, int vectors, int32_t left,
   }
 }
 
-LCOMM_DEVICE void decode(int kind, const decode_args *a) {
-  lcomm_thread_values at = lcomm_thread_values_of(a->n, a->parts, a->part);
+LCOMM_DEVICE void decode(int kind, const decode_args *a, uint32_t tile) {
+  lcomm_thread_values at = lcomm_thread_values_at(tile, a->n, a->parts, a->part);
   int vectors = lcomm_by_vectors(a->destination, &at), nan = 0;
   lcomm_sum_source source = {a->code, a->scale};
   lcomm_sum_codes codes;
@@ -73,6 +74,17 @@ LCOMM_DEVICE void decode(int kind, const decode_args *a) {
   if (nan) {
     decode_nan_exact(kind, a, &at);
   }
+}
+
+/* Many payloads, each in blocks of its own. */
+typedef struct decode_list_args {
+  lcomm_list_blocks blocks;
+  decode_args piece[LCOMM_CUDA_LIST_MAX];
+} decode_list_args;
+
+LCOMM_DEVICE void decode_list(int kind, const decode_list_args *a) {
+  lcomm_list_place place = lcomm_list_place_of(&a->blocks);
+  decode(kind, &a->piece[place.piece], place.block);
 }
 
 /* ---------------------------------------------------------------- two sources */
@@ -101,11 +113,16 @@ static decode_args decode_args_of(const lcomm_sum_args *sum) {
 }
 
 #define DECODERS(name, kind)                                                                       \
-  LCOMM_KERNEL(decode_##name, decode_args) { decode(kind, &a); }                                   \
+  LCOMM_KERNEL(decode_##name, decode_args) { decode(kind, &a, lcomm_block()); }                    \
+  LCOMM_KERNEL(decode_list_##name, decode_list_args) { decode_list(kind, &a); }                    \
   LCOMM_KERNEL(add_##name, lcomm_sum_args) { add(kind, &a); }                                      \
   static int run_decode_##name(const lcomm_sum_args *args, void *stream) {                         \
     return LCOMM_LAUNCH(decode_##name, lcomm_dense_blocks(args->n), LCOMM_DENSE_THREADS, stream,   \
                         decode_args_of(args));                                                     \
+  }                                                                                                \
+  static int run_decode_list_##name(const decode_list_args *args, void *stream) {                  \
+    return LCOMM_LAUNCH(decode_list_##name, lcomm_list_blocks_all(&args->blocks),                  \
+                        LCOMM_DENSE_THREADS, stream, *args);                                       \
   }                                                                                                \
   static int run_add_##name(const lcomm_sum_args *args, void *stream) {                            \
     return LCOMM_LAUNCH(add_##name, lcomm_dense_blocks(args->n), LCOMM_DENSE_THREADS, stream,      \
@@ -160,4 +177,58 @@ int lcomm_launch_add(lcomm_cuda_kind kind, const lcomm_sum_args *args, void *str
   default:
     return LCOMM_CUDA_INVALID_VALUE;
   }
+}
+
+static int launch_decode_list(lcomm_cuda_kind kind, const decode_list_args *args, void *stream) {
+  switch (lcomm_kernel_kind(kind)) {
+  case LCOMM_CUDA_F16:
+    return run_decode_list_f16(args, stream);
+  case LCOMM_CUDA_F16_BLOCK:
+    return run_decode_list_f16_block(args, stream);
+  case LCOMM_CUDA_BF16:
+    return run_decode_list_bf16(args, stream);
+  case LCOMM_CUDA_E4M3:
+    return run_decode_list_e4m3(args, stream);
+  case LCOMM_CUDA_E5M2:
+    return run_decode_list_e5m2(args, stream);
+  case LCOMM_CUDA_INT8:
+    return run_decode_list_int8(args, stream);
+  case LCOMM_CUDA_INT4:
+    return run_decode_list_int4(args, stream);
+  default:
+    return LCOMM_CUDA_INVALID_VALUE;
+  }
+}
+
+static bool decode_is_valid(const lcomm_cuda_decode *a) {
+  return lcomm_code_is_valid(&a->code) && a->destination &&
+         (uintptr_t)a->destination % sizeof(float) == 0 &&
+         lcomm_view_is_valid(a->n, a->parts, a->part);
+}
+
+static decode_args decode_piece_of(const lcomm_cuda_decode *a) {
+  const void *scale = a->code.kind == LCOMM_CUDA_F16 ? NULL : a->code.scale;
+  decode_args args = {
+      a->code.code, scale, a->destination, a->n, a->parts, a->part, lcomm_block_shift(&a->code),
+      1.0f,         1.0f};
+  return args;
+}
+
+extern "C" int lcomm_cuda_run_decode_list(const lcomm_cuda_decode *list, uint32_t count,
+                                          void *stream) {
+  decode_list_args args = {};
+  if (count == 0) {
+    return 0;
+  }
+  if (count > LCOMM_CUDA_LIST_MAX) {
+    return LCOMM_CUDA_INVALID_VALUE;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    if (list[i].code.kind != list[0].code.kind || !decode_is_valid(&list[i]) ||
+        !lcomm_list_add(&args.blocks, lcomm_dense_blocks(list[i].n))) {
+      return LCOMM_CUDA_INVALID_VALUE;
+    }
+    args.piece[i] = decode_piece_of(&list[i]);
+  }
+  return launch_decode_list(list[0].code.kind, &args, stream);
 }

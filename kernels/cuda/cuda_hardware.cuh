@@ -39,6 +39,29 @@ LCOMM_DEVICE void lcomm_store_2_bytes_once(void *p, uint32_t value) {
   __stcs((unsigned short *)p, (unsigned short)value);
 }
 
+/* ------------------------------------------------------------- the host's memory */
+
+/* A number in pinned memory, which the host and other devices write and read meanwhile: what was
+ * written before it is seen after it. */
+
+LCOMM_DEVICE uint32_t lcomm_load_of_host(const uint32_t *place) {
+  uint32_t value = *(const volatile uint32_t *)place;
+  __threadfence_system();
+  return value;
+}
+
+LCOMM_DEVICE void lcomm_store_for_host(uint32_t *place, uint32_t value) {
+  __threadfence_system();
+  *(volatile uint32_t *)place = value;
+}
+
+/* Between two looks. */
+LCOMM_DEVICE void lcomm_pause(void) {
+#if __CUDA_ARCH__ >= 700
+  __nanosleep(200);
+#endif
+}
+
 /* ------------------------------------------------------------------- decode */
 
 /* Exact for every code but NaN, which gives some NaN: float32 holds all numbers

@@ -21,9 +21,8 @@ typedef struct apply_args {
   apply_what what;
   float factor;
   float *vector;
-  /* COMMIT, MASK: positions that it is to be done for, NULL: for all. */
-  const uint32_t *applied;
-  uint32_t applied_count;
+  /* COMMIT, MASK: whose positions, which are noted, it is to be done for; no index: for all. */
+  lcomm_topk_reading applied;
 } apply_args;
 
 /* -------------------------------------------------------------------- apply */
@@ -39,36 +38,37 @@ LCOMM_DEVICE uint32_t advanced_before(const lcomm_topk_reading *r,
   return all;
 }
 
-LCOMM_DEVICE int was_applied(const apply_args *a, uint32_t position) {
-  if (!a->applied) {
+LCOMM_DEVICE int was_applied(const lcomm_topk_reading *applied, uint32_t position) {
+  if (!applied->index) {
     return 1;
   }
-  uint32_t begin = 0, end = a->applied_count;
+  uint32_t begin = 0, end = applied->entries;
   while (begin < end) {
     uint32_t middle = begin + (end - begin) / 2;
-    if (a->applied[middle] < position) {
+    if (applied->position[middle] < position) {
       begin = middle + 1;
     } else {
       end = middle;
     }
   }
-  return begin < a->applied_count && a->applied[begin] == position;
+  return begin < applied->entries && applied->position[begin] == position;
 }
 
-LCOMM_DEVICE void apply(const apply_args *a, uint32_t entry, uint32_t position) {
+LCOMM_DEVICE void apply(const apply_args *a, const lcomm_topk_reading *r,
+                        const lcomm_topk_reading *applied, uint32_t entry, uint32_t position) {
   if (a->what == APPLY_POSITION) {
-    a->r.position[entry] = position;
+    r->position[entry] = position;
     return;
   }
-  if (position >= a->r.count || !was_applied(a, position)) {
+  if (position >= r->count || !was_applied(applied, position)) {
     return;
   }
-  float *place = a->vector + lcomm_topk_global_of(position, a->r.parts, a->r.part);
+  float *place = a->vector + lcomm_topk_global_of(position, r->parts, r->part);
   if (a->what == APPLY_MASK) {
     *place = 0.0f;
     return;
   }
-  float value = lcomm_topk_value(&a->r, entry);
+  float value = lcomm_topk_value(r, entry);
   if (a->what == APPLY_COMMIT) {
     *place = lcomm_error_kept(*place, value);
   } else {
@@ -78,24 +78,29 @@ LCOMM_DEVICE void apply(const apply_args *a, uint32_t entry, uint32_t position) 
 
 LCOMM_KERNEL(topk_apply, apply_args) {
   LCOMM_SHARED lcomm_topk_strip s;
-  lcomm_topk_mark mark = a.r.mark[lcomm_block()];
-  uint32_t next = advanced_before(&a.r, s.sums);
-  lcomm_topk_load_strip(&a.r, lcomm_block(), s.byte);
+  const lcomm_topk_reading r = lcomm_topk_begin(&a.r);
+  const lcomm_topk_reading applied = a.applied.index ? lcomm_topk_begin(&a.applied) : a.applied;
+  if (lcomm_topk_is_behind(&r, lcomm_block())) {
+    return;
+  }
+  lcomm_topk_mark mark = r.mark[lcomm_block()];
+  uint32_t next = advanced_before(&r, s.sums);
+  lcomm_topk_load_strip(&r, lcomm_block(), s.byte);
   if (lcomm_thread() == 0) {
     s.next = mark.entrance;
-    s.block = mark.block;
+    s.block = lcomm_topk_at_most(mark.block, r.blocks);
   }
-  while (lcomm_topk_next_round(&a.r, lcomm_block(), &s) > 0) {
+  while (lcomm_topk_next_round(&r, lcomm_block(), &s) > 0) {
     uint32_t all, own = lcomm_thread() < s.found ? s.advance[lcomm_thread()] : 0;
     uint32_t before = next + lcomm_scan_block(own, s.sums, &all);
     s.advance[lcomm_thread()] = before;
     next += all;
     lcomm_sync_block();
     for (uint32_t i = lcomm_warp(); i < s.found; i += LCOMM_TOPK_WARPS) {
-      uint32_t n = lcomm_topk_entries_in(&a.r, s.block + i);
-      uint32_t distance = lcomm_topk_distances(&a.r, &s, lcomm_block(), s.begin[i], n);
+      uint32_t n = lcomm_topk_entries_in(&r, s.block + i);
+      uint32_t distance = lcomm_topk_distances(&r, &s, lcomm_block(), s.begin[i], n);
       if (lcomm_lane() < n) {
-        apply(&a, (s.block + i) * LCOMM_TOPK_INDEX_BLOCK + lcomm_lane(),
+        apply(&a, &r, &applied, (s.block + i) * LCOMM_TOPK_INDEX_BLOCK + lcomm_lane(),
               s.advance[i] + distance - 1);
       }
     }
@@ -143,10 +148,8 @@ static lcomm_topk_reading reading_of(const lcomm_cuda_sparse *a) {
   memset(&r, 0, sizeof r);
   r.index = a->payload + sizeof(uint32_t);
   r.readable = a->size - sizeof(uint32_t);
-  r.limit = r.readable - lcomm_topk_value_bytes(a->entries, a->int8);
-  r.entries = (uint32_t)a->entries;
-  r.blocks = (uint32_t)((a->entries + LCOMM_TOPK_INDEX_BLOCK - 1) / LCOMM_TOPK_INDEX_BLOCK);
-  r.strips = (uint32_t)strips_of(r.limit);
+  r.most = (uint32_t)a->entries;
+  r.strips = (uint32_t)strips_of(r.readable);
   /* Few strips are sooner gone over one by one. The last one has no hops. */
   r.leaps = r.strips > 2 * LCOMM_TOPK_LEAP ? (r.strips - 1) / LCOMM_TOPK_LEAP : 0;
   r.int8 = a->int8;
@@ -166,14 +169,9 @@ static lcomm_topk_reading reading_of(const lcomm_cuda_sparse *a) {
   return r;
 }
 
-/* Enough bytes for the entries it is said to have. */
 static int is_valid(const lcomm_cuda_sparse *a) {
-  if (a->base_count > UINT32_MAX || a->entries > UINT32_MAX || a->parts == 0 ||
-      a->part >= a->parts) {
-    return 0;
-  }
-  return a->entries == 0 ||
-         a->size > sizeof(uint32_t) + lcomm_topk_value_bytes(a->entries, a->int8);
+  return a->base_count <= UINT32_MAX && a->entries <= UINT32_MAX && a->part < a->parts &&
+         a->size >= sizeof(uint32_t);
 }
 
 static int run_on(const lcomm_cuda_sparse *a, apply_args *args, void *stream) {
@@ -231,8 +229,7 @@ static int commit(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applie
     if (error != 0 || applied->entries == 0) {
       return error;
     }
-    args.applied = args.r.position;
-    args.applied_count = args.r.entries;
+    args.applied = args.r;
   }
   args.what = what;
   args.vector = vector;

@@ -21,15 +21,19 @@ typedef struct hop_end {
 LCOMM_DEVICE void follow_hops(const uint32_t *hops, uint32_t count, hop_end *end) {
   for (uint32_t i = 0; i < count; i++) {
     uint32_t hop = hops[i * LCOMM_TOPK_HOPS + end->next];
-    end->next = hop & 0xffu;
+    end->next = lcomm_topk_at_most(hop & 0xffu, LCOMM_TOPK_HOPS - 1);
     end->blocks += hop >> 8;
   }
 }
 
 LCOMM_KERNEL(topk_hop, lcomm_topk_reading) {
   LCOMM_SHARED uint8_t byte[LCOMM_TOPK_STRIP];
-  uint32_t size = lcomm_topk_strip_size(&a, lcomm_block()), blocks = 0;
-  lcomm_topk_load_strip(&a, lcomm_block(), byte);
+  const lcomm_topk_reading r = lcomm_topk_begin(&a);
+  if (lcomm_topk_is_behind(&r, lcomm_block() + 1)) { /* nobody comes from the last strip */
+    return;
+  }
+  uint32_t size = lcomm_topk_strip_size(&r, lcomm_block()), blocks = 0;
+  lcomm_topk_load_strip(&r, lcomm_block(), byte);
   lcomm_sync_block();
   if (lcomm_thread() >= LCOMM_TOPK_HOPS) {
     return;
@@ -45,6 +49,10 @@ LCOMM_KERNEL(topk_hop, lcomm_topk_reading) {
 /* Where the hops of LEAP strips lead to. */
 LCOMM_KERNEL(topk_leap, lcomm_topk_reading) {
   LCOMM_SHARED uint32_t hops[LCOMM_TOPK_LEAP * LCOMM_TOPK_HOPS];
+  const lcomm_topk_reading r = lcomm_topk_begin(&a);
+  if (lcomm_topk_is_behind(&r, (lcomm_block() + 1) * LCOMM_TOPK_LEAP)) {
+    return;
+  }
   load_hops(a.hop + (uint64_t)lcomm_block() * LCOMM_TOPK_LEAP * LCOMM_TOPK_HOPS, LCOMM_TOPK_LEAP,
             hops);
   lcomm_sync_block();
@@ -96,18 +104,22 @@ LCOMM_DEVICE void set_index_size(const lcomm_topk_reading *r, const lcomm_topk_s
 LCOMM_KERNEL(topk_mark, lcomm_topk_reading) {
   LCOMM_SHARED lcomm_topk_strip s;
   LCOMM_SHARED uint32_t hops[LCOMM_TOPK_LEAP * LCOMM_TOPK_HOPS];
-  lcomm_topk_load_strip(&a, lcomm_block(), s.byte);
-  find_entrance(&a, hops, &s);
+  const lcomm_topk_reading r = lcomm_topk_begin(&a);
+  if (lcomm_topk_is_behind(&r, lcomm_block())) {
+    return;
+  }
+  lcomm_topk_load_strip(&r, lcomm_block(), s.byte);
+  find_entrance(&r, hops, &s);
   lcomm_sync_block();
   lcomm_topk_mark mark = {s.next, s.block, 0};
-  while (lcomm_topk_next_round(&a, lcomm_block(), &s) > 0) {
+  while (lcomm_topk_next_round(&r, lcomm_block(), &s) > 0) {
     uint32_t all, own = lcomm_thread() < s.found ? s.advance[lcomm_thread()] : 0;
     lcomm_scan_block(own, s.sums, &all);
     mark.advance += all;
     if (lcomm_thread() == 0) {
       s.block += s.found;
-      if (s.block == a.blocks) {
-        set_index_size(&a, &s);
+      if (s.block == r.blocks) {
+        set_index_size(&r, &s);
       }
     }
   }

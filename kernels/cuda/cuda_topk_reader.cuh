@@ -5,6 +5,9 @@
 
 /* Reading a payload of top-k with many blocks of threads.
  *
+ * How many entries it has, it says itself, on the device: a grid is sized for all bytes that may be
+ * read, and blocks behind the index have nothing to do.
+ *
  * An index block says how long it is and so where the next one begins: a chain,
  * which one thread would follow for a long time. So the bytes are cut into *strips*.
  * A chain can enter a strip at one of its first HOPS bytes only, because an index
@@ -15,8 +18,9 @@
  * the sum over the strips before is the position that the first of them counts from
  * (topk_apply).
  *
- * The payload was checked before. If it was not, or has changed since, the results are
- * meaningless, but no access leaves the payload and the destination.
+ * If the payload was not checked before, or has changed since, the results are
+ * meaningless, but no access leaves the payload and the destination. One that says to have
+ * more entries than it can have counts as empty.
  */
 
 #include "kernels/cuda/cuda_topk_view.cuh"
@@ -36,11 +40,14 @@ typedef struct lcomm_topk_mark {
 
 /* A payload. */
 typedef struct lcomm_topk_reading {
-  const uint8_t *index;
-  uint64_t limit; /* bytes of the index at most; what can be read is more */
-  uint64_t readable;
-  uint32_t entries, blocks, strips, leaps;
+  const uint8_t *index;              /* behind the number of entries */
+  uint64_t readable;                 /* bytes from there on */
+  uint32_t most;                     /* entries */
+  uint32_t strips, leaps;            /* of `readable`: the grid's */
   uint32_t int8, parts, part, count; /* the last: elements of the view */
+  /* What it says itself, set in every kernel by lcomm_topk_begin. */
+  uint32_t entries, blocks;
+  uint64_t limit; /* bytes of the index at most */
   /* Scratch. */
   uint32_t *index_size;
   lcomm_topk_mark *mark; /* of each strip */
@@ -68,6 +75,31 @@ int lcomm_cuda_topk_find_marks(const lcomm_topk_reading *r, void *stream);
 #ifdef __cplusplus
 }
 #endif
+
+/* How many entries a payload has: 0 if that cannot be. */
+LCOMM_DEVICE uint32_t lcomm_topk_count_entries(const lcomm_topk_reading *r) {
+  uint32_t entries = 0;
+  const uint8_t *payload = r->index - sizeof entries;
+  for (uint32_t i = 0; i < sizeof entries; i++) {
+    entries |= (uint32_t)payload[i] << 8 * i;
+  }
+  return entries <= r->most && lcomm_topk_value_bytes(entries, r->int8) < r->readable ? entries : 0;
+}
+
+/* By every thread of a kernel, first of all. */
+LCOMM_DEVICE lcomm_topk_reading lcomm_topk_begin(const lcomm_topk_reading *a) {
+  lcomm_topk_reading r = *a;
+  r.entries = lcomm_topk_count_entries(a);
+  r.blocks =
+      (uint32_t)(((uint64_t)r.entries + LCOMM_TOPK_INDEX_BLOCK - 1) / LCOMM_TOPK_INDEX_BLOCK);
+  r.limit = r.entries > 0 ? r.readable - lcomm_topk_value_bytes(r.entries, r.int8) : 0;
+  return r;
+}
+
+/* Has the index no byte of this strip, nor of those after it? */
+LCOMM_DEVICE int lcomm_topk_is_behind(const lcomm_topk_reading *r, uint32_t strip) {
+  return (uint64_t)strip * LCOMM_TOPK_STRIP >= r->limit;
+}
 
 LCOMM_DEVICE uint32_t lcomm_topk_width(uint32_t byte) {
   return byte < 32 ? byte : 32;

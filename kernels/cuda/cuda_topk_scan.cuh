@@ -21,13 +21,6 @@ LCOMM_DEVICE uint32_t lcomm_scan_warp(uint32_t value) {
   return value;
 }
 
-LCOMM_DEVICE uint32_t lcomm_total_of_warp(uint32_t value) {
-  LCOMM_UNROLL for (uint32_t mask = LCOMM_WARP / 2; mask > 0; mask /= 2) {
-    value += lcomm_shuffle_xor(value, mask);
-  }
-  return value;
-}
-
 /* The values of the threads before this one, and of all. `sums` is shared memory,
  * free again when this returns. */
 LCOMM_DEVICE uint32_t lcomm_scan_block(uint32_t value, uint32_t sums[LCOMM_TOPK_WARPS],

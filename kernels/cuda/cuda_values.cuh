@@ -38,8 +38,9 @@ typedef struct lcomm_thread_values {
   int whole;       /* the warp has all its elements */
 } lcomm_thread_values;
 
-LCOMM_DEVICE lcomm_thread_values lcomm_thread_values_of(uint64_t n, uint32_t parts, uint32_t part) {
-  uint64_t tile = lcomm_block();
+/* Of the threads of a block that has tile `tile` of a view. */
+LCOMM_DEVICE lcomm_thread_values lcomm_thread_values_at(uint64_t tile, uint64_t n, uint32_t parts,
+                                                        uint32_t part) {
   uint32_t warp = lcomm_warp() * LCOMM_SPAN, lane = lcomm_lane() * LCOMM_PIECE;
   uint64_t first = tile * LCOMM_TILE + warp;
   uint64_t rest = n > first ? n - first : 0;
@@ -49,6 +50,10 @@ LCOMM_DEVICE lcomm_thread_values lcomm_thread_values_of(uint64_t n, uint32_t par
   at.whole = rest >= LCOMM_SPAN;
   at.left = (int32_t)(at.whole ? (uint64_t)LCOMM_SPAN : rest) - (int32_t)lane;
   return at;
+}
+
+LCOMM_DEVICE lcomm_thread_values lcomm_thread_values_of(uint64_t n, uint32_t parts, uint32_t part) {
+  return lcomm_thread_values_at(lcomm_block(), n, parts, part);
 }
 
 /* Of element i of a thread: how far it is from the first. */

@@ -3,45 +3,30 @@
 
 /* Collectives in order with a stream of a device. */
 
-#include "libcomm/call/call.h"
+#include "libcomm/api/on_stream.h"
+
+#include "libcomm/call/call_record.h"
 #include "libcomm/device/device.h"
 #include "libcomm/engine/backend.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/handles.h"
 #include "libcomm/tensor/bucket.h"
 
-/* An operation that is not played goes on by itself, and the stream waits for it. False when
- * nobody would move it, the program did not promise what streams that wait ask of it by
- * asking for a thread, or the stream cannot wait: then the program has to. So it
- * does for the first operation of a run, which opens memory of peers: that might
- * wait for the stream. */
-static bool leave_to_stream(lcomm_comm *comm, const lcomm_call *call, lcomm_request *request) {
-  lcomm_operation *operation = request->internal;
-  if (!comm->progress_thread || comm->settings.progress != LCOMM_PROGRESS_THREAD || !operation ||
-      operation->over) {
-    return false;
-  }
-  const lcomm_backend_queue *queue = operation->run->backend->queue;
-  operation->gate = queue ? queue->close_gate(operation->run, call->stream) : NULL;
-  operation->detached = operation->gate != NULL;
-  return operation->detached;
+/* Of buckets and residuals: by warm-up, momentum, samples. */
+static const char changes_with_the_steps[] = "what is summed, and how, changes with the steps";
+
+/* What is sent with a residual depends on the calls before. */
+static lcomm_status capture_call(lcomm_comm *comm, lcomm_call *call, uint64_t capture) {
+  return call->keeper
+             ? lcomm_call_refuse_capture(comm, lcomm_collective_name(call->request.collective),
+                                         call->stream, changes_with_the_steps)
+             : lcomm_call_record(comm, call, capture);
 }
 
-/* A graph would hold our launches and not what the host does between them. */
-static lcomm_status check_capture(lcomm_comm *comm, const char *what, void *stream) {
-  const lcomm_device_table *table = lcomm_device_in_use();
-  bool captured = false;
-  if (!table || table->stream.captured(stream, &captured) != 0 || !captured) {
-    return LCOMM_OK; /* what is no stream, others find out */
-  }
-  return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
-                      "%s on a stream that is captured into a graph: the host takes part in it, so "
-                      "it cannot be replayed; end the capture before, and begin another after it",
-                      what);
-}
-
-static lcomm_status make(lcomm_comm *comm, lcomm_call *call, void *stream) {
-  lcomm_request request = {0};
+/* Where no thread can move its messages, the program has to wait for the result. */
+lcomm_status lcomm_call_on_stream(lcomm_comm *comm, lcomm_call *call, void *stream,
+                                  lcomm_request *left) {
+  uint64_t capture = 0;
   const char *name = lcomm_collective_name(call->request.collective);
   call->on_stream = true;
   call->stream = stream;
@@ -50,12 +35,19 @@ static lcomm_status make(lcomm_comm *comm, lcomm_call *call, void *stream) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given", name);
   }
   LCOMM_TRY(lcomm_check_process(comm));
-  LCOMM_TRY(check_capture(comm, name, stream));
-  LCOMM_TRY(lcomm_enter(comm)); /* no step before it is known who waits */
-  lcomm_status status = lcomm_call_start(comm, call, &request);
-  bool left = status == LCOMM_OK && (!request.internal || leave_to_stream(comm, call, &request));
-  lcomm_leave(comm);
-  return status == LCOMM_OK && !left ? lcomm_wait(comm, &request) : status;
+  LCOMM_TRY(lcomm_call_find_capture(comm, name, stream, &capture));
+  if (capture != 0) {
+    return capture_call(comm, call, capture);
+  }
+  lcomm_status status = lcomm_call_start(comm, call, left);
+  const lcomm_operation *operation = left->internal;
+  return status == LCOMM_OK && operation && !operation->streamed ? lcomm_wait(comm, left) : status;
+}
+
+/* Without a keeper nobody has a request of what is left to the stream. */
+static lcomm_status make(lcomm_comm *comm, lcomm_call *call, void *stream) {
+  lcomm_request request = {0};
+  return lcomm_call_on_stream(comm, call, stream, &request);
 }
 
 /* Record where the stream is now, in an event of the tensor. */
@@ -87,7 +79,8 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
                         "stream is about; use lcomm_tensor_ready",
                         tensor->name);
   }
-  LCOMM_TRY(check_capture(comm, "lcomm_tensor_ready_on_stream", stream));
+  LCOMM_TRY(lcomm_call_refuse_capture(comm, "lcomm_tensor_ready_on_stream", stream,
+                                      changes_with_the_steps));
   const lcomm_device_table *table = lcomm_device_get(NULL);
   int error = mark(tensor, table, comm->tensors->location.device, stream);
   if (error) {
@@ -113,10 +106,25 @@ lcomm_status lcomm_reduce_scatter_on_stream(lcomm_comm *comm, const void *send, 
   return make(comm, &call, stream);
 }
 
+lcomm_status lcomm_reduce_scatterv_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                             const uint64_t *counts, lcomm_dtype dtype, lcomm_op op,
+                                             void *stream) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_REDUCE_SCATTERV, send, receive, 0, dtype, op);
+  call.request.part_counts = counts;
+  return make(comm, &call, stream);
+}
+
 lcomm_status lcomm_allgather_on_stream(lcomm_comm *comm, const void *send, void *receive,
                                        uint64_t send_count, lcomm_dtype dtype, void *stream) {
   lcomm_call call =
       lcomm_call_of(LCOMM_COLLECTIVE_ALLGATHER, send, receive, send_count, dtype, LCOMM_SUM);
+  return make(comm, &call, stream);
+}
+
+lcomm_status lcomm_allgatherv_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                        const uint64_t *counts, lcomm_dtype dtype, void *stream) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLGATHERV, send, receive, 0, dtype, LCOMM_SUM);
+  call.request.part_counts = counts;
   return make(comm, &call, stream);
 }
 
@@ -134,4 +142,28 @@ lcomm_status lcomm_broadcast_on_stream(lcomm_comm *comm, void *buffer, uint64_t 
       lcomm_call_of(LCOMM_COLLECTIVE_BROADCAST, buffer, buffer, count, dtype, LCOMM_SUM);
   call.request.root = root;
   return make(comm, &call, stream);
+}
+
+static lcomm_status make_scaled(lcomm_comm *comm, lcomm_call *call, double before, double after,
+                                void *stream) {
+  call->scaled = true;
+  call->before = before;
+  call->after = after;
+  return make(comm, call, stream);
+}
+
+lcomm_status lcomm_allreduce_scaled_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                              uint64_t count, lcomm_dtype dtype, lcomm_op op,
+                                              double before, double after, void *stream) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, op);
+  return make_scaled(comm, &call, before, after, stream);
+}
+
+lcomm_status lcomm_reduce_scatterv_scaled_on_stream(lcomm_comm *comm, const void *send,
+                                                    void *receive, const uint64_t *counts,
+                                                    lcomm_dtype dtype, lcomm_op op, double before,
+                                                    double after, void *stream) {
+  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_REDUCE_SCATTERV, send, receive, 0, dtype, op);
+  call.request.part_counts = counts;
+  return make_scaled(comm, &call, before, after, stream);
 }

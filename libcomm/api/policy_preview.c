@@ -36,7 +36,15 @@ int lcomm_policy_query_posed_nodes(const lcomm_comm *comm, const int *members, i
   return nodes;
 }
 
-/* Devices change nothing between nodes, so they are left out. */
+static bool all_have_devices(const lcomm_comm *comm, const int *members, int count) {
+  bool all = true;
+  for (int i = 0; i < count; i++) {
+    all &= comm->topo.device[members[i]] >= 0;
+  }
+  return all;
+}
+
+/* Devices change the chunks, and nothing else between nodes. */
 static lcomm_status make_topology(const lcomm_comm *comm, const int *members, int count,
                                   lcomm_topo *topo) {
   lcomm_why error = {""};
@@ -55,6 +63,7 @@ static lcomm_status make_topology(const lcomm_comm *comm, const int *members, in
   if (status != LCOMM_OK) {
     return lcomm_error_thread(status, "lcomm_preview_create: %s", error.text);
   }
+  topo->all_have_devices = all_have_devices(comm, members, count);
   memcpy(topo->cost, comm->topo.cost, sizeof(topo->cost));
   memcpy(topo->codec_cost, comm->topo.codec_cost, sizeof(topo->codec_cost));
   return LCOMM_OK;

@@ -3,6 +3,7 @@
 
 /* The calls with a residual. */
 
+#include "libcomm/api/on_stream.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/tensor/residual.h"
 
@@ -15,16 +16,23 @@ typedef struct function {
 
 static const function allreduce_ef = {"lcomm_allreduce_ef", LCOMM_COLLECTIVE_ALLREDUCE,
                                       LCOMM_OP_KIND_EF};
+static const function allreduce_on_stream = {"lcomm_allreduce_ef_on_stream",
+                                             LCOMM_COLLECTIVE_ALLREDUCE, LCOMM_OP_KIND_EF};
 static const function allreduce_flush = {"lcomm_allreduce_flush", LCOMM_COLLECTIVE_ALLREDUCE,
                                          LCOMM_OP_KIND_FLUSH};
+static const function flush_on_stream = {"lcomm_allreduce_flush_on_stream",
+                                         LCOMM_COLLECTIVE_ALLREDUCE, LCOMM_OP_KIND_FLUSH};
 static const function scatter_ef = {"lcomm_reduce_scatter_ef", LCOMM_COLLECTIVE_REDUCE_SCATTERV,
                                     LCOMM_OP_KIND_EF};
+static const function scatter_on_stream = {"lcomm_reduce_scatter_ef_on_stream",
+                                           LCOMM_COLLECTIVE_REDUCE_SCATTERV, LCOMM_OP_KIND_EF};
 static const function scatter_flush = {"lcomm_reduce_scatter_flush",
                                        LCOMM_COLLECTIVE_REDUCE_SCATTERV, LCOMM_OP_KIND_FLUSH};
 
 static lcomm_status call_of(lcomm_residual *residual, const function *it, const void *send,
                             void *receive, lcomm_call *call) {
   LCOMM_TRY(lcomm_residual_check_lives(residual, it->name));
+  LCOMM_TRY(lcomm_residual_join(residual));
   bool scatters = it->collective != LCOMM_COLLECTIVE_ALLREDUCE;
   if (scatters != (residual->part_counts != NULL)) {
     return lcomm_refuse(residual->ef.comm, LCOMM_ERR_ARGUMENT,
@@ -60,6 +68,13 @@ static lcomm_status make(lcomm_residual *residual, const function *it, const voi
   return lcomm_call_make(residual->ef.comm, &call);
 }
 
+static lcomm_status make_on_stream(lcomm_residual *residual, const function *it, const void *send,
+                                   void *receive, void *stream) {
+  lcomm_call call;
+  LCOMM_TRY(call_of(residual, it, send, receive, &call));
+  return lcomm_call_on_stream(residual->ef.comm, &call, stream, &residual->left);
+}
+
 static lcomm_status scatter(lcomm_residual *residual, const function *it, const void *send,
                             void *receive) {
   LCOMM_TRY(make(residual, it, send, receive));
@@ -75,8 +90,18 @@ lcomm_status lcomm_iallreduce_ef(lcomm_residual *residual, const void *send, voi
   return start(residual, &allreduce_ef, send, receive, request);
 }
 
+lcomm_status lcomm_allreduce_ef_on_stream(lcomm_residual *residual, const void *send, void *receive,
+                                          void *stream) {
+  return make_on_stream(residual, &allreduce_on_stream, send, receive, stream);
+}
+
 lcomm_status lcomm_allreduce_flush(lcomm_residual *residual, const void *send, void *receive) {
   return make(residual, &allreduce_flush, send, receive);
+}
+
+lcomm_status lcomm_allreduce_flush_on_stream(lcomm_residual *residual, const void *send,
+                                             void *receive, void *stream) {
+  return make_on_stream(residual, &flush_on_stream, send, receive, stream);
 }
 
 lcomm_status lcomm_iallreduce_flush(lcomm_residual *residual, const void *send, void *receive,
@@ -91,6 +116,12 @@ lcomm_status lcomm_reduce_scatter_ef(lcomm_residual *residual, const void *send,
 lcomm_status lcomm_ireduce_scatter_ef(lcomm_residual *residual, const void *send, void *receive,
                                       lcomm_request *request) {
   return start(residual, &scatter_ef, send, receive, request);
+}
+
+lcomm_status lcomm_reduce_scatter_ef_on_stream(lcomm_residual *residual, const void *send,
+                                               void *receive, void *stream) {
+  LCOMM_TRY(make_on_stream(residual, &scatter_on_stream, send, receive, stream));
+  return lcomm_residual_settle(residual);
 }
 
 lcomm_status lcomm_reduce_scatter_flush(lcomm_residual *residual, const void *send, void *receive) {
@@ -155,6 +186,7 @@ static lcomm_status discard(lcomm_residual *residual) {
 
 lcomm_status lcomm_residual_discard(lcomm_residual *residual) {
   LCOMM_TRY(lcomm_residual_check_lives(residual, "lcomm_residual_discard"));
+  LCOMM_TRY(lcomm_residual_join(residual));
   lcomm_comm *comm = residual->ef.comm;
   LCOMM_TRY(lcomm_enter(comm));
   lcomm_status status = discard(residual);

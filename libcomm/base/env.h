@@ -58,12 +58,22 @@
     "TCP port of that meeting at rank 0; under torchrun, which uses MASTER_PORT itself, the "      \
     "next one")                                                                                    \
   X(LCOMM_ENV_INTERPOSE, "LCOMM_INTERPOSE", "on",                                                  \
-    "the preloaded libcomm-mpi.so: on, where LCOMM_POLICY is set; require: the same, and where "   \
-    "the program would run on plain MPI, MPI_Init fails; blocking: as on, but calls "              \
-    "that do not block are MPI's, whose thread level stays as asked; off: plain MPI; report: "     \
-    "plain MPI, and at the end what would have been compressed and saved")                         \
+    "the preloaded libcomm-mpi.so, or libcomm-nccl.so over NCCL: on, where LCOMM_POLICY is set; "  \
+    "require: the same, and where the program would run on plain MPI, MPI_Init fails, or "         \
+    "ncclCommInitRank; blocking: as on, but calls of MPI that do not block are MPI's, whose "      \
+    "thread level stays as asked; off: plain MPI or NCCL; report: likewise, and at the end what "  \
+    "would have been compressed and saved")                                                        \
   X(LCOMM_ENV_INTERPOSE_CONTROL, "LCOMM_INTERPOSE_CONTROL", "none",                                \
-    "file that libcomm-mpi.so looks into while the program runs: on, off, or policy WORDS")        \
+    "file that libcomm-mpi.so and libcomm-nccl.so look into while the program runs: on, off, or "  \
+    "policy WORDS")                                                                                \
+  X(LCOMM_ENV_NCCL, "LCOMM_NCCL", "over, else alone",                                              \
+    "the preloaded libcomm-nccl.so: over hands calls to the NCCL below, but for sums that "        \
+    "LCOMM_POLICY chooses; alone: libcomm makes those that it can, and refuses others; unset: "    \
+    "alone where no NCCL is found")                                                                \
+  X(LCOMM_ENV_NCCL_LIBRARY, "LCOMM_NCCL_LIBRARY", "found as the loader would",                     \
+    "file of the NCCL that the preloaded libcomm-nccl.so hands its calls to")                      \
+  X(LCOMM_ENV_NCCL_VERSION, "LCOMM_NCCL_VERSION", "that of the NCCL below",                        \
+    "version that ncclGetVersion of libcomm-nccl.so tells, such as 2.28.9")                        \
   X(LCOMM_ENV_DATA, "LCOMM_DATA", "./data", "folder with data sets, for the trainer")
 
 typedef enum lcomm_env {

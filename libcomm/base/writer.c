@@ -24,13 +24,13 @@ void lcomm_write(lcomm_writer *w, const char *format, ...) {
 }
 
 void lcomm_write_decimal(lcomm_writer *w, double value) {
-  long long thousandths = llround(value * 1000);
-  int digits = 3;
-  long long rest = thousandths % 1000;
+  long long millionths = llround(value * 1000000);
+  int digits = 6;
+  long long rest = millionths % 1000000;
   for (; digits > 0 && rest % 10 == 0; rest /= 10) {
     digits--;
   }
-  lcomm_write(w, "%lld", thousandths / 1000);
+  lcomm_write(w, "%lld", millionths / 1000000);
   if (digits > 0) {
     lcomm_write(w, ".%0*lld", digits, rest);
   }

@@ -17,7 +17,7 @@ lcomm_writer lcomm_writer_begin(char *text, size_t size);
 
 __attribute__((format(printf, 2, 3))) void lcomm_write(lcomm_writer *w, const char *format, ...);
 
-/* A multiple of 0.001 without trailing zeros, whatever the locale is. */
+/* Rounded to a multiple of 0.000001, without trailing zeros, whatever the locale is. */
 void lcomm_write_decimal(lcomm_writer *w, double value);
 
 #endif

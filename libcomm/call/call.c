@@ -8,6 +8,7 @@
 #include "libcomm/engine/backend.h"
 #include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/entry.h"
+#include "libcomm/engine/peer_memory.h"
 #include "libcomm/engine/tape.h"
 
 lcomm_call lcomm_call_of(lcomm_collective collective, const void *send, void *receive,
@@ -76,7 +77,7 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
 
 /* All that the operation does on its device, into the lanes. Other threads may have the
  * communicator's turn meanwhile (lcomm_run_enter). */
-static lcomm_status play(lcomm_run *run, const lcomm_call *call) {
+lcomm_status lcomm_call_play(lcomm_run *run, const lcomm_call *call) {
   lcomm_run_entry entry = lcomm_run_enter(run);
   lcomm_status status = lcomm_call_stage_in(run, call);
   if (status == LCOMM_OK && call->keeper) {
@@ -94,10 +95,12 @@ static lcomm_status play(lcomm_run *run, const lcomm_call *call) {
 
 /* Its messages may move from the start, and a thread moves them, of a blocking call, too: while it
  * is played, another thread of the program may free memory, which waits for what is in the lanes,
- * and the player for that thread. A call on a stream has no request of it. */
+ * and the player for that thread. Nobody has a request of a call on a stream, but who keeps its
+ * run. */
 static lcomm_status start_played(lcomm_comm *comm, lcomm_run *run, const lcomm_call *call,
                                  lcomm_request *handle) {
   lcomm_operation *operation = NULL;
+  lcomm_peer_memory_open(run);
   bool goes_alone = (comm->size == 1 || lcomm_proxy_start(comm)) && call->on_stream;
   lcomm_call_describe(run, call);
   lcomm_status status = lcomm_operation_start(comm, run, &run->data, &operation);
@@ -105,14 +108,15 @@ static lcomm_status start_played(lcomm_comm *comm, lcomm_run *run, const lcomm_c
     release_run(comm, call, run);
     return status;
   }
-  operation->detached = goes_alone;
+  operation->streamed = goes_alone;
+  operation->detached = goes_alone && !call->keeper;
   lcomm_call_watch_begin(comm, operation);
-  *handle = (lcomm_request){.internal = goes_alone ? NULL : operation};
+  *handle = (lcomm_request){.internal = operation->detached ? NULL : operation};
   if (call->keeper) {
     call->keeper->begin(call->owner, operation);
   }
   lcomm_tape_rewind(run);
-  status = play(run, call); /* a failure is the request's to report */
+  status = lcomm_call_play(run, call); /* a failure is the request's to report */
   bool moved = false;
   lcomm_operations_move(comm, &moved);
   return goes_alone ? status : LCOMM_OK;

@@ -60,10 +60,22 @@ lcomm_status lcomm_call_broadcast_bytes(lcomm_comm *comm, void *bytes, size_t si
  * written to. ARGUMENT, or the sticky error. */
 lcomm_status lcomm_call_check(lcomm_comm *comm, lcomm_call *call, const lcomm_request *handle);
 
+/* The capture into a graph that a stream is in, or 0; `what` is the call. ARGUMENT for the legacy
+ * default stream while another one is captured. */
+lcomm_status lcomm_call_find_capture(lcomm_comm *comm, const char *what, void *stream,
+                                     uint64_t *capture);
+
+/* ARGUMENT for a stream that is being captured; `why` the call cannot be, as half a sentence. */
+lcomm_status lcomm_call_refuse_capture(lcomm_comm *comm, const char *what, void *stream,
+                                       const char *why);
+
 /* Say in run->data what an operation works on; bring this rank's data there, between
  * lcomm_run_enter and lcomm_run_leave. Errors are the communicator's. */
 void lcomm_call_describe(lcomm_run *run, const lcomm_call *call);
 lcomm_status lcomm_call_stage_in(lcomm_run *run, const lcomm_call *call);
+
+/* Play all of an operation on a device, from staging in on; rewound, in the device's turn. */
+lcomm_status lcomm_call_play(lcomm_run *run, const lcomm_call *call);
 
 /* Bring the result of a sum to the caller: lcomm_operation_data.stage_out. */
 lcomm_status lcomm_call_stage_out(lcomm_run *run);

@@ -223,3 +223,30 @@ lcomm_status lcomm_call_check(lcomm_comm *comm, lcomm_call *call, const lcomm_re
   LCOMM_TRY(check_buffers(comm, call, &counts));
   return check_locations(comm, call, &counts);
 }
+
+lcomm_status lcomm_call_find_capture(lcomm_comm *comm, const char *what, void *stream,
+                                     uint64_t *capture) {
+  const lcomm_device_table *table = lcomm_device_in_use();
+  *capture = 0;
+  if (!table || table->stream.captured(stream, capture) != 0) {
+    return LCOMM_OK; /* what is no stream, others find out */
+  }
+  return *capture != LCOMM_DEVICE_CAPTURE_OTHER
+             ? LCOMM_OK
+             : lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                            "%s on the legacy default stream while another stream is captured "
+                            "into a graph: CUDA allows nothing there then; use another stream",
+                            what);
+}
+
+lcomm_status lcomm_call_refuse_capture(lcomm_comm *comm, const char *what, void *stream,
+                                       const char *why) {
+  uint64_t capture = 0;
+  LCOMM_TRY(lcomm_call_find_capture(comm, what, stream, &capture));
+  return capture == 0 ? LCOMM_OK
+                      : lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                                     "%s on a stream that is captured into a graph: %s, so it "
+                                     "cannot be replayed; end the capture before, and begin "
+                                     "another after it",
+                                     what, why);
+}

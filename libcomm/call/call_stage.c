@@ -4,8 +4,11 @@
 /* Data of collective calls: from the caller's buffer to the vector of the run,
  * which is the receive buffer itself wherever it can be, and back. */
 
+#include <stdlib.h>
+
 #include "libcomm/call/call.h"
 #include "libcomm/engine/backend.h"
+#include "libcomm/engine/run_values.h"
 #include "libcomm/observe/capture.h"
 
 /* ---------------------------------------------------------------- staging in */
@@ -95,13 +98,18 @@ void lcomm_call_describe(lcomm_run *run, const lcomm_call *call) {
   }
 }
 
+static lcomm_status capture(lcomm_run *run) {
+  lcomm_run_values values = {
+      .run = run, .vector = run->data.vector, .size = run->plan->vector_count * sizeof(float)};
+  lcomm_capture_call(run->comm->capture, run->plan, run->comm->settings.policy.min_bytes,
+                     lcomm_run_values_get, &values);
+  free(values.copy);
+  return values.status;
+}
+
 lcomm_status lcomm_call_stage_in(lcomm_run *run, const lcomm_call *call) {
-  const lcomm_comm *comm = run->comm;
   LCOMM_TRY(stage_in(run, call));
-  if (comm->capture && run->backend->is_host) {
-    lcomm_capture_call(comm->capture, run->plan, comm->settings.policy.min_bytes, run->data.vector);
-  }
-  return LCOMM_OK;
+  return run->comm->capture && lcomm_run_has_values(run) ? capture(run) : LCOMM_OK;
 }
 
 /* --------------------------------------------------------------- staging out */

@@ -5,6 +5,7 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/call/call_watch.h"
+#include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/siblings.h"
@@ -72,6 +73,9 @@ static lcomm_status move_on(lcomm_comm *comm) {
   while (moved && status == LCOMM_OK) {
     moved = false;
     status = lcomm_operations_move(comm, &moved);
+  }
+  if (status == LCOMM_OK && comm->runs.reads_awaited > 0) {
+    status = lcomm_device_read_awaited(comm);
   }
   return status;
 }

@@ -14,8 +14,10 @@
 #include "libcomm/engine/flow.h"
 #include "libcomm/engine/lanes.h"
 #include "libcomm/engine/lost_ranks.h"
-#include "libcomm/engine/memory_handle.h"
+#include "libcomm/engine/pair.h"
+#include "libcomm/engine/peer_memory.h"
 #include "libcomm/engine/progress_thread.h"
+#include "libcomm/engine/recording.h"
 #include "libcomm/engine/siblings.h"
 #include "libcomm/observe/capture.h"
 #include "libcomm/tensor/bucket.h"
@@ -122,6 +124,7 @@ static void free_operations(lcomm_comm *comm) {
     operation = next;
   }
   lcomm_call_watch_free(comm);
+  lcomm_recordings_free(comm);
   lcomm_run_cache_free(&comm->runs.cache);
   free_runs(comm->runs.spent);
   lcomm_lanes_free(comm);
@@ -133,13 +136,15 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   lcomm_summary_close(&comm->summary);
   lcomm_trace_destroy(comm->trace);
   lcomm_progress_thread_free(comm); /* its lock guards the two above */
-  lcomm_device_maps_free(comm);
   lcomm_tensor_set_free(comm);
   lcomm_residual_set_free(comm);
   free_operations(comm);
+  lcomm_peer_memory_free(comm);
   lcomm_flow_cancel(comm);
+  lcomm_pairs_cancel(comm);
   lcomm_links_close(&comm->links, orderly);
   lcomm_flow_free(comm);
+  lcomm_pairs_free(comm);
   if (comm->bootstrap.release) {
     comm->bootstrap.release(&comm->bootstrap, orderly);
   }
@@ -155,7 +160,7 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
 static void stop(lcomm_comm *comm) {
   lcomm_siblings_remove(comm);
   lcomm_progress_thread_stop(comm);
-  if (comm->operations.first && atomic_load(&comm->errors.status) == LCOMM_OK) {
+  if (lcomm_comm_is_busy(comm) && atomic_load(&comm->errors.status) == LCOMM_OK) {
     lcomm_fail(comm, LCOMM_ERR_ABORTED,
                "lcomm_destroy was called with operations in flight; wait for them first");
   }
@@ -205,6 +210,8 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   }
   LCOMM_TRY(lcomm_enter(comm));
   (void)lcomm_operations_settle(comm); /* a failure is found again below */
+  (void)lcomm_residuals_join(comm);
+  lcomm_recordings_close(comm);
   lcomm_leave(comm);
   stop(comm);
   lcomm_fault lost;

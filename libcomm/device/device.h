@@ -21,6 +21,9 @@
 #include "libcomm/base/error.h"
 #include "libcomm/device/memory_location.h"
 
+/* See stream.captured. */
+#define LCOMM_DEVICE_CAPTURE_OTHER UINT64_MAX
+
 enum { LCOMM_DEVICE_NAME_MAX = 64, LCOMM_DEVICE_IPC_SIZE = 64, LCOMM_DEVICE_NONE = -1 };
 
 typedef struct lcomm_device_facts {
@@ -29,7 +32,7 @@ typedef struct lcomm_device_facts {
   uint8_t uuid[16];
   int major, minor; /* compute capability */
   uint64_t memory_size;
-  bool waits_for_values; /* wait_value and stream.numbers work */
+  bool waits_for_values; /* its streams do; else kernels do that for stream.numbers */
   bool shares_memory;    /* ipc_* work */
 } lcomm_device_facts;
 
@@ -73,13 +76,20 @@ typedef struct lcomm_device_stream {
   int (*work_create)(void **stream);
   int (*destroy)(void *stream);
   int (*finish)(void *stream); /* until all that is in it is over */
-  /* Is it recorded into a graph now, in place of being done? */
-  int (*captured)(void *stream, bool *captured);
+  /* Is it captured into a graph now, in place of being done? *capture is a number of that capture,
+   * 0 where there is none; LCOMM_DEVICE_CAPTURE_OTHER for the legacy stream, which is never
+   * captured, but cannot be used either while another stream of its device is. */
+  int (*captured)(void *stream, uint64_t *capture);
+  /* Of a stream that is captured: once its graph and all that was made of it are gone, and what was
+   * launched of that is over, released(data) is called, in any thread. It calls nothing of a table.
+   */
+  int (*retain)(void *stream, void (*released)(void *data), void *data);
   int (*wait)(void *stream, void *event);
-  /* Of streams of work_create, on a device that waits for values: `count` tasks, one after the
-   * other, in one call of the driver where they are few. Memory may come and go meanwhile, because
-   * nobody but the host and other devices has to write what is awaited; what waits for the whole
-   * device waits for that, too. The list is copied. */
+  /* Of streams of work_create: `count` tasks, one after the other, in one call of the driver where
+   * they are few; by kernels of one thread where streams cannot wait for values. Memory may come
+   * and go meanwhile, because nobody but the host and other devices has to write what is awaited;
+   * what waits for the whole device waits for that, too. The list is copied. In
+   * a stream that is captured each launch of the graph does the same again. */
   int (*numbers)(void *stream, const lcomm_device_number *list, uint32_t count);
 } lcomm_device_stream;
 
@@ -149,8 +159,7 @@ const lcomm_device_table *lcomm_device_in_use(void);
 
 /* A thread that must not come to wait for a device, because the device waits for it: from bar to
  * unbar, which takes bar's answer, it calls no function of a table. The emulated device ends a
- * process that does. The threads of this library are barred but for operations that go step by
- * step, for which unbar(false) lifts it a while. */
+ * process that does. The threads of this library are barred for good. */
 bool lcomm_device_bar(void);
 void lcomm_device_unbar(bool before);
 bool lcomm_device_is_barred(void);

@@ -14,8 +14,6 @@
 #include "kernels/sample.h"
 #include "libcomm/engine/exec.h"
 
-struct lcomm_stream_gate;
-
 /* An ENCODE, of elements of the vector from `source` on. */
 typedef struct lcomm_encoding {
   const lcomm_step *step;
@@ -61,10 +59,10 @@ typedef struct lcomm_backend_payloads {
   /* The same of a plan without codecs. */
   lcomm_status (*sum_plain)(lcomm_run *run, const lcomm_step *step);
 
-  /* Top-k. How long its payloads are is known when they are made; fetch brings them to where
-   * messages take them from: *over, or once more. */
+  /* Top-k: make payloads, and bring them to where messages take them from. How long they are is
+   * known when the step is over. */
   lcomm_status (*topk_encode)(lcomm_run *run, const lcomm_encoding *it);
-  lcomm_status (*topk_fetch)(lcomm_run *run, const lcomm_step *step, bool *over);
+  void (*topk_sizes)(lcomm_run *run, const lcomm_step *step);
   /* destination = factor * payload; destination += factor * payload */
   lcomm_status (*topk_decode)(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,
                               float *destination);
@@ -131,8 +129,6 @@ typedef struct lcomm_backend_queue {
   lcomm_status (*follow_event)(lcomm_run *run, void *event);
   /* A step's dependencies are over: its computation may be done. */
   lcomm_status (*compute)(lcomm_run *run, const lcomm_computation *it);
-  /* What was put into it since is one more computation, which ends the step. */
-  lcomm_status (*push)(lcomm_run *run, const lcomm_computation *it);
   /* One that is over, if any: *over tells. */
   lcomm_status (*pop)(lcomm_run *run, lcomm_computation *it, bool *over);
   /* All steps are over: the result is brought out; is it there? */
@@ -140,9 +136,6 @@ typedef struct lcomm_backend_queue {
   lcomm_status (*poll_end)(lcomm_run *run, bool *over);
   /* Nothing of a run that was given up may touch its memory any more. */
   void (*cancel)(lcomm_run *run);
-  /* Close a stream gate in a stream of the program, which waits for this operation; NULL where
-   * it cannot wait, or not yet. */
-  struct lcomm_stream_gate *(*close_gate)(const lcomm_run *run, void *stream);
 } lcomm_backend_queue;
 
 typedef struct lcomm_backend {
@@ -161,10 +154,7 @@ typedef struct lcomm_backend {
   const lcomm_backend_vectors *vectors;
   const lcomm_backend_queue *queue; /* NULL: operations are over when they return */
 
-  /* Slots that are DIRECT: where their payload is received, and that it was. */
-  void *(*receive_place)(const lcomm_run *run, uint32_t slot);
-  void (*received)(lcomm_run *run, uint32_t slot);
-  /* Payloads that are not in memory of the host: what travels in a message of its own. */
+  /* Payloads that stay on a device: what travels in a message of its own. */
   const void *(*sent_bytes)(const lcomm_run *run, uint32_t slot, size_t *size);
 } lcomm_backend;
 
@@ -180,7 +170,7 @@ extern const lcomm_backend_queue lcomm_proxy_queue, lcomm_stepped_queue;
 #define LCOMM_BACKEND_PAYLOADS_TABLE                                                               \
   {                                                                                                \
     .encode = encode, .publish = publish, .read = read_payload, .at = at, .decode = decode,        \
-    .sum = sum, .sum_plain = sum_plain, .topk_encode = topk_encode, .topk_fetch = topk_fetch,      \
+    .sum = sum, .sum_plain = sum_plain, .topk_encode = topk_encode, .topk_sizes = topk_sizes,      \
     .topk_decode = topk_decode, .topk_add = topk_add, .topk_commit = topk_commit,                  \
     .topk_mask = topk_mask                                                                         \
   }

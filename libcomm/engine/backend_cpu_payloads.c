@@ -146,22 +146,22 @@ static lcomm_status topk_encode(lcomm_run *run, const lcomm_encoding *it) {
   if (step->feedback == LCOMM_FEEDBACK_OWNER) {
     lcomm_topk_encode_owner(encoder, run->comm->kernels, it->source, it->residual.now, it->weight,
                             scratch->payloads[0], &scratch->sizes[0]);
-    return LCOMM_OK;
+  } else {
+    bool holds = step->feedback == LCOMM_FEEDBACK_HOLD;
+    lcomm_topk_encode(encoder, run->comm->kernels, it->source, it->residual.before,
+                      it->residual.now, holds ? LCOMM_TOPK_HOLD : LCOMM_TOPK_RELEASE,
+                      scratch->payloads, scratch->sizes);
   }
-  bool holds = step->feedback == LCOMM_FEEDBACK_HOLD;
-  lcomm_topk_encode(encoder, run->comm->kernels, it->source, it->residual.before, it->residual.now,
-                    holds ? LCOMM_TOPK_HOLD : LCOMM_TOPK_RELEASE, scratch->payloads,
-                    scratch->sizes);
+  for (uint32_t i = 0; i < step->slot_count; i++) {
+    lcomm_payload_made(&run->slots[step->slot + i]);
+  }
   return LCOMM_OK;
 }
 
-static lcomm_status topk_fetch(lcomm_run *run, const lcomm_step *step, bool *over) {
+static void topk_sizes(lcomm_run *run, const lcomm_step *step) {
   for (uint32_t i = 0; i < step->slot_count; i++) {
     run->slots[step->slot + i].payload_size = run->scratch.sizes[i];
-    lcomm_payload_made(&run->slots[step->slot + i]);
   }
-  *over = true;
-  return LCOMM_OK;
 }
 
 static lcomm_status topk_decode(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,

@@ -9,6 +9,7 @@
 #include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/entry.h"
+#include "libcomm/engine/left_memory.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/run_device.h"
 #include "libcomm/engine/tape.h"
@@ -31,8 +32,8 @@ lcomm_status lcomm_run_device_check(lcomm_run *run, const char *what, int error)
 
 /* ---------------------------------------------------------------- memory */
 
-/* Memory and streams are made while no stream is held. What is in lanes goes on: CUDA may wait for
- * it, and so for messages, which others move meanwhile. */
+/* What is in lanes goes on: CUDA may wait for it, and so for messages, which others move meanwhile.
+ */
 
 typedef struct stay {
   unsigned depth; /* how often the communicator was entered */
@@ -64,27 +65,23 @@ static lcomm_status open_stepped(lcomm_run *run) {
   return lcomm_run_device_make_stream(run);
 }
 
-static lcomm_status make_all_stepped(lcomm_run *run, lcomm_status (*rest)(lcomm_run *run)) {
-  LCOMM_TRY(lcomm_device_quiesce(run->comm));
+static lcomm_status make_stepped(lcomm_run *run, lcomm_status (*rest)(lcomm_run *run)) {
   lcomm_runs_free_spent(run->comm);
   LCOMM_TRY(make_there(run, open_stepped));
   LCOMM_TRY(rest(run));
   return make_there(run, lcomm_run_device_make);
 }
 
-static lcomm_status make_stepped(lcomm_run *run, lcomm_status (*rest)(lcomm_run *run)) {
-  lcomm_status status = make_all_stepped(run, rest);
-  lcomm_device_resume();
-  return status;
-}
-
 static lcomm_status open_taped(lcomm_run *run) {
+  lcomm_left_memory_free();
   LCOMM_TRY(lcomm_run_device_open(run, run->plan->location.device));
   return lcomm_tape_open(run);
 }
 
 static lcomm_status complete_taped(lcomm_run *run) {
   LCOMM_TRY(lcomm_run_device_make(run));
+  LCOMM_TRY(lcomm_share_make(run));
+  lcomm_device_zcopy_describe(run);
   return lcomm_tape_make(run);
 }
 
@@ -92,7 +89,10 @@ static lcomm_status make_taped(lcomm_run *run, lcomm_status (*rest)(lcomm_run *r
   lcomm_runs_free_spent(run->comm);
   LCOMM_TRY(make_there(run, open_taped));
   LCOMM_TRY(rest(run));
-  return make_there(run, complete_taped);
+  LCOMM_TRY(lcomm_device_zcopy_make(run));
+  LCOMM_TRY(make_there(run, complete_taped));
+  lcomm_share_list(run);
+  return LCOMM_OK;
 }
 
 static uint8_t *slots_memory(lcomm_run *run, size_t size) {
@@ -121,13 +121,18 @@ static void free_there(lcomm_run *run) {
   come_back(run, it);
 }
 
+static void free_taped(lcomm_run *run) {
+  if (run->device) {
+    lcomm_share_free(run);
+    lcomm_device_zcopy_free(run);
+  }
+  free_there(run);
+}
+
 /* -------------------------------------------------- both kinds of operations */
 
 void lcomm_run_device_start(lcomm_run *run) {
   *run->device->found_here = 0;
-  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
-    run->device->slots[i].mapped = NULL;
-  }
 }
 
 lcomm_status lcomm_run_device_follow_event(lcomm_run *run, void *event) {
@@ -148,10 +153,11 @@ const lcomm_backend lcomm_backend_taped = {
     .make = make_taped,
     .slots_memory = slots_memory,
     .own_memory = own_memory,
-    .free = free_there,
+    .free = free_taped,
     .payloads = &lcomm_backend_cuda_payloads,
     .vectors = &lcomm_backend_cuda_vectors,
     .queue = &lcomm_proxy_queue,
+    .sent_bytes = lcomm_device_sent_bytes,
 };
 
 const lcomm_backend lcomm_backend_cuda = {
@@ -163,7 +169,4 @@ const lcomm_backend lcomm_backend_cuda = {
     .payloads = &lcomm_backend_cuda_payloads,
     .vectors = &lcomm_backend_cuda_vectors,
     .queue = &lcomm_stepped_queue,
-    .receive_place = lcomm_device_receive_place,
-    .received = lcomm_device_received,
-    .sent_bytes = lcomm_device_sent_bytes,
 };

@@ -3,13 +3,12 @@
 
 /* Payloads on a device, as launches. */
 
-#include <string.h>
-
 #include "codecs/device_layout.h"
 #include "codecs/wire.h"
-#include "libcomm/engine/device_zcopy.h"
+#include "libcomm/engine/device_batch.h"
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/run_device.h"
+#include "libcomm/engine/tape.h"
 
 static lcomm_status check(lcomm_run *run, int error) {
   return lcomm_run_device_check(run, "a computation", error);
@@ -47,60 +46,45 @@ static lcomm_status encode(lcomm_run *run, const lcomm_encoding *it) {
                               .code = parts_of(lcomm_run_format(run, step->slot), count,
                                                lcomm_device_payload(run, step->slot))};
   encode.code.seed = lcomm_run_seed(run, step->slot);
+  encode.code.more_seed = run->device->more_seed;
   if (it->residual.now) {
     bool owner = step->feedback == LCOMM_FEEDBACK_OWNER;
     encode.residual = it->residual.now;
     encode.before = it->residual.before;
     encode.feedback = owner ? LCOMM_CUDA_FEEDBACK_OWNER : LCOMM_CUDA_FEEDBACK_SEND;
   }
-  return check(run, kernels_of(run)->encode(&encode, run->device->stream));
+  return lcomm_device_batch_is_open(run)
+             ? lcomm_device_batch_encode(run, &encode)
+             : check(run, kernels_of(run)->encode(&encode, run->device->stream));
 }
 
 static lcomm_status copy_to_host(lcomm_run *run, const lcomm_step *step, const uint8_t *source) {
   lcomm_slot_memory *slot = &run->slots[step->slot];
-  lcomm_payload_on_host(slot);
-  return copy(run, slot->payload, source, slot->payload_size);
-}
-
-static bool is_kept(const lcomm_run *run, const lcomm_step *step) {
-  return run->plan->schedule.slots[step->slot].alias.count > 0;
-}
-
-/* A payload that leaves from here: the vector's own elements where the schedule
- * keeps them, else a copy. */
-static lcomm_status keep_here(lcomm_run *run, const lcomm_step *step, const uint8_t *elements) {
-  lcomm_device_slot *own = &run->device->slots[step->slot];
-  bool is_elements = elements && is_kept(run, step);
-  own->mapped = is_elements ? elements : own->payload;
-  if (elements) {
-    lcomm_payload_on_device(&run->slots[step->slot]);
+  uint8_t *own = run->device->slots[step->slot].payload;
+  if (!lcomm_device_batch_is_open(run)) {
+    lcomm_payload_on_host(slot);
+    return copy(run, slot->payload, source, slot->payload_size);
   }
-  return elements && !is_elements
-             ? copy(run, own->payload, elements, run->slots[step->slot].payload_size)
-             : LCOMM_OK;
+  if (source != own) { /* side by side with others it crosses with them */
+    lcomm_payload_on_device(slot);
+    LCOMM_TRY(copy(run, own, source, slot->payload_size));
+  }
+  lcomm_payload_on_host(slot);
+  return lcomm_device_batch_out(run, step->slot);
 }
 
-/* May the vector's own elements be exported? Where the schedule keeps them as they are
- * until they are sent, and the peers' streams are not held: they may have to open
- * that memory, which could wait for their streams. Ours they have open. */
-static bool may_export_elements(const lcomm_run *run, const lcomm_step *step) {
-  return is_kept(run, step) && !(run->data.on_stream && run->comm->progress_thread);
-}
-
-/* A payload that peers read on this device: the elements, or where payloads are. */
-static lcomm_status export(lcomm_run *run, const lcomm_step *step, const uint8_t *elements) {
-  lcomm_device_slot *own = &run->device->slots[step->slot];
-  if (elements && may_export_elements(run, step) &&
-      lcomm_device_send_handle(run, step->slot, elements)) {
-    own->mapped = elements; /* for readers of our own */
+/* A payload that peers read on this device, where payloads are. */
+static lcomm_status keep_here(lcomm_run *run, const lcomm_step *step, const uint8_t *elements) {
+  lcomm_slot_memory *slot = &run->slots[step->slot];
+  if (!elements) {
     return LCOMM_OK;
   }
-  if (!lcomm_device_send_handle(run, step->slot, own->payload)) {
-    return copy_to_host(run, step, elements ? elements : own->payload);
-  }
-  own->mapped = own->payload;
-  return elements ? copy(run, own->payload, elements, run->slots[step->slot].payload_size)
-                  : LCOMM_OK;
+  lcomm_payload_on_device(slot);
+  return copy(run, lcomm_device_payload(run, step->slot), elements, slot->payload_size);
+}
+
+static bool stays(const lcomm_run *run, uint32_t slot) {
+  return lcomm_slot_is(&run->slots[slot], LCOMM_SLOT_EXPORTS) && run->device->share.stays[slot];
 }
 
 static lcomm_status publish(lcomm_run *run, const lcomm_step *step, const uint8_t *elements) {
@@ -108,16 +92,23 @@ static lcomm_status publish(lcomm_run *run, const lcomm_step *step, const uint8_
   if (!elements) {
     lcomm_payload_on_device(slot);
   }
-  if (lcomm_slot_is(slot, LCOMM_SLOT_DIRECT)) {
+  if (stays(run, step->slot)) {
     return keep_here(run, step, elements);
-  }
-  if (lcomm_slot_is(slot, LCOMM_SLOT_EXPORTS)) {
-    return export(run, step, elements);
   }
   return copy_to_host(run, step, elements ? elements : run->device->slots[step->slot].payload);
 }
 
 /* --------------------------------------------------------- DECODE, REDUCE */
+
+/* From where it is when the lane comes to it. */
+static lcomm_status fetch(lcomm_run *run, uint32_t slot) {
+  lcomm_cuda_fetch it = {.from = &run->tape->from[slot],
+                         .to = lcomm_device_payload(run, slot),
+                         .size = run->slots[slot].payload_size};
+  return lcomm_device_batch_is_open(run)
+             ? lcomm_device_batch_fetch(run, &it)
+             : check(run, kernels_of(run)->fetch_list(&it, 1, run->device->stream));
+}
 
 static lcomm_status read_payload(lcomm_run *run, uint32_t slot, uint8_t **payload) {
   lcomm_slot_memory *memory = &run->slots[slot];
@@ -126,17 +117,28 @@ static lcomm_status read_payload(lcomm_run *run, uint32_t slot, uint8_t **payloa
     return LCOMM_OK;
   }
   lcomm_payload_on_device(memory);
-  return copy(run, run->device->slots[slot].payload, memory->payload, memory->payload_size);
+  if (lcomm_slot_is(memory, LCOMM_SLOT_FETCHED)) {
+    return fetch(run, slot);
+  }
+  return lcomm_device_batch_is_open(run)
+             ? lcomm_device_batch_in(run, slot)
+             : copy(run, run->device->slots[slot].payload, memory->payload, memory->payload_size);
 }
 
 static const uint8_t *at(const lcomm_run *run, uint32_t slot) {
-  const uint8_t *mapped = run->device->slots[slot].mapped;
-  return mapped ? mapped : run->slots[slot].payload;
+  return lcomm_payload_is_on_device(&run->slots[slot]) ? lcomm_device_payload(run, slot)
+                                                       : run->slots[slot].payload;
 }
 
 static lcomm_status decode(lcomm_run *run, const lcomm_step *step, uint8_t *payload) {
   uint64_t count = lcomm_span_count(step->span);
   lcomm_cuda_code code = parts_of(lcomm_run_format(run, step->slot), count, payload);
+  if (lcomm_device_batch_is_open(run) && code.kind != LCOMM_CUDA_F32) {
+    lcomm_cuda_decode it = {code, lcomm_run_floats(run, step->span.first), count, step->span.parts,
+                            step->span.part};
+    return lcomm_device_batch_decode(run, &it);
+  }
+  LCOMM_TRY(lcomm_device_batch_flush(run));
   lcomm_cuda_sum sum = {.sources = &code,
                         .count = 1,
                         .op = LCOMM_CUDA_SUM,
@@ -178,6 +180,7 @@ static bool encodes_too(const lcomm_run *run, const lcomm_summing *it, lcomm_cud
   *code = parts_of(lcomm_run_format(run, next->slot), it->step->span.count,
                    lcomm_device_payload(run, next->slot));
   code->seed = lcomm_run_seed(run, next->slot);
+  code->more_seed = run->device->more_seed;
   for (uint32_t i = 0; i < it->step->slot_count; i++) {
     lcomm_cuda_kind kind = run->device->launch.codes[i].kind;
     if (kind != LCOMM_CUDA_F32 && kind != code->kind) {
@@ -197,6 +200,7 @@ static lcomm_status sum(lcomm_run *run, const lcomm_summing *it, bool *encoded) 
   }
   lcomm_cuda_code code;
   *encoded = encodes_too(run, it, &code);
+  LCOMM_TRY(lcomm_device_batch_flush(run));
   return launch_sum(run, it->step, it->factor, *encoded ? &code : NULL);
 }
 
@@ -238,6 +242,7 @@ static lcomm_status sum_plain(lcomm_run *run, const lcomm_step *step) {
     launch->addresses[i] = values;
     launch->codes[i] = plain_values(values);
   }
+  LCOMM_TRY(lcomm_device_batch_flush(run));
   if (run->plan->element_size != sizeof(float) || run->plan->dtype == LCOMM_INT32) {
     return combine(run, step);
   }
@@ -245,6 +250,13 @@ static lcomm_status sum_plain(lcomm_run *run, const lcomm_step *step) {
 }
 
 /* ----------------------------------------------------------------- top-k */
+
+/* As a whole: nobody here knows how much of it is used. */
+static lcomm_status bring_to_host(lcomm_run *run, uint32_t index) {
+  lcomm_slot_memory *slot = &run->slots[index];
+  lcomm_payload_on_host(slot);
+  return copy(run, slot->payload, run->device->slots[index].payload, slot->capacity);
+}
 
 static lcomm_status topk_encode(lcomm_run *run, const lcomm_encoding *it) {
   const lcomm_step *step = it->step;
@@ -261,58 +273,58 @@ static lcomm_status topk_encode(lcomm_run *run, const lcomm_encoding *it) {
                                    .weight = it->weight,
                                    .payload = device->launch.outputs,
                                    .payload_size = device->payload_sizes + step->slot};
-  return check(run, kernels_of(run)->topk_encode(device->topk[it->index], &encode, device->stream));
-}
-
-static lcomm_status topk_fetch(lcomm_run *run, const lcomm_step *step, bool *over) {
-  const lcomm_run_device *device = run->device;
-  *over = false;
+  LCOMM_TRY(
+      check(run, kernels_of(run)->topk_encode(device->topk[it->index], &encode, device->stream)));
   for (uint32_t i = 0; i < step->slot_count; i++) {
-    lcomm_slot_memory *slot = &run->slots[step->slot + i];
-    uint64_t size = device->payload_sizes[step->slot + i];
-    slot->payload_size = size < slot->capacity ? (size_t)size : slot->capacity;
-    lcomm_payload_on_host(slot);
-    LCOMM_TRY(copy(run, slot->payload, device->slots[step->slot + i].payload, slot->payload_size));
+    LCOMM_TRY(bring_to_host(run, step->slot + i));
   }
   return LCOMM_OK;
 }
 
-/* Two payloads of one call need scratch memory each. */
-typedef enum scratch { FIRST, SECOND } scratch;
+static void topk_sizes(lcomm_run *run, const lcomm_step *step) {
+  for (uint32_t i = 0; i < step->slot_count; i++) {
+    lcomm_slot_memory *slot = &run->slots[step->slot + i];
+    uint64_t size = run->device->payload_sizes[step->slot + i];
+    slot->payload_size = size < slot->capacity ? (size_t)size : slot->capacity;
+  }
+}
 
-/* A payload that is on the host, and is brought to the device as a whole. */
-static lcomm_status read_topk(lcomm_run *run, uint32_t slot, lcomm_span span, scratch place,
+/* A payload for kernels, which read there how many entries it has. */
+static lcomm_status read_topk(lcomm_run *run, uint32_t slot, lcomm_span span, void *scratch,
                               lcomm_cuda_sparse *it) {
-  uint32_t entries = 0;
   uint8_t *payload = NULL;
   LCOMM_TRY(read_payload(run, slot, &payload));
-  memcpy(&entries, run->slots[slot].payload, sizeof(entries)); /* little-endian, as this machine */
   *it = (lcomm_cuda_sparse){.payload = payload,
-                            .size = run->slots[slot].payload_size,
-                            .entries = entries,
+                            .size = run->slots[slot].capacity,
+                            .entries = lcomm_run_device_entries(run, slot),
                             .int8 = lcomm_run_format(run, slot)->variant == LCOMM_TOPK_INT8,
                             .parts = span.parts,
                             .part = span.part,
                             .base_count = span.count,
-                            .scratch = run->device->sparse_scratch[place]};
+                            .scratch = scratch};
   return LCOMM_OK;
+}
+
+/* Of the stream that it is read in. */
+static void *scratch_of(const lcomm_run *run) {
+  return run->device->sparse_scratch[run->device->lane];
 }
 
 static lcomm_status topk_decode(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,
                                 float *destination) {
   lcomm_cuda_sparse it;
-  LCOMM_TRY(read_topk(run, slot, span, FIRST, &it));
+  LCOMM_TRY(read_topk(run, slot, span, scratch_of(run), &it));
   return check(run, kernels_of(run)->topk_decode(&it, factor, destination, run->device->stream));
 }
 
 static lcomm_status topk_add(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,
                              float *destination) {
   lcomm_cuda_sparse it;
-  LCOMM_TRY(read_topk(run, slot, span, FIRST, &it));
+  LCOMM_TRY(read_topk(run, slot, span, scratch_of(run), &it));
   return check(run, kernels_of(run)->topk_add(&it, factor, destination, run->device->stream));
 }
 
-/* What was sent, and what of it is applied; *both is NULL for all. */
+/* What was sent, and what of it is applied, which only a DECODE asks; *both is NULL for all. */
 typedef struct selections {
   lcomm_cuda_sparse sent, applied;
   const lcomm_cuda_sparse *both;
@@ -321,8 +333,9 @@ typedef struct selections {
 static lcomm_status read_selections(lcomm_run *run, uint32_t sent, uint32_t applied,
                                     lcomm_span span, selections *it) {
   it->both = applied == LCOMM_NO_SLOT ? NULL : &it->applied;
-  LCOMM_TRY(read_topk(run, sent, span, FIRST, &it->sent));
-  return it->both ? read_topk(run, applied, span, SECOND, &it->applied) : LCOMM_OK;
+  LCOMM_TRY(read_topk(run, sent, span, scratch_of(run), &it->sent));
+  return it->both ? read_topk(run, applied, span, run->device->applied_scratch, &it->applied)
+                  : LCOMM_OK;
 }
 
 static lcomm_status topk_commit(lcomm_run *run, uint32_t sent, uint32_t applied, lcomm_span span,

@@ -2,22 +2,11 @@
  * Copyright the libcomm authors */
 
 /* Operations that go step by step: computations are put into a stream of the run when what they
- * need is there, by whoever moves messages, and asked after. */
+ * need is there, and asked after. For communicators without a thread that moves messages: they move
+ * in calls of the program, and so does this. Nothing in the stream waits for a message. */
 
-#include "libcomm/device/stream_gate.h"
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/run_device.h"
-
-static void start(lcomm_run *run) {
-  lcomm_run_device_start(run);
-  run->device->in_flight = true;
-  run->comm->runs.stepped++;
-}
-
-static void end(lcomm_run *run) {
-  run->comm->runs.stepped -= run->device->in_flight;
-  run->device->in_flight = false;
-}
 
 static bool is_full(const lcomm_run *run) {
   return run->device->works.count == LCOMM_DEVICE_WORKS;
@@ -27,21 +16,17 @@ static bool is_busy(const lcomm_run *run) {
   return run->device->works.count > 0 || run->device->is_closed;
 }
 
-static lcomm_status push(lcomm_run *run, const lcomm_computation *it) {
+static lcomm_status compute(lcomm_run *run, const lcomm_computation *it) {
   lcomm_run_device *device = run->device;
   unsigned place = (device->works.first + device->works.count) % LCOMM_DEVICE_WORKS;
   lcomm_device_work *work = &device->works.ring[place];
+  LCOMM_TRY(lcomm_exec_compute(run, it->step));
   LCOMM_TRY(lcomm_run_device_check(run, "a computation",
                                    device->table->event.record(work->event, device->stream)));
   work->computation = *it;
   device->works.count++;
   run->comm->runs.device_works++;
   return LCOMM_OK;
-}
-
-static lcomm_status compute(lcomm_run *run, const lcomm_computation *it) {
-  LCOMM_TRY(lcomm_exec_compute(run, it->step));
-  return push(run, it);
 }
 
 /* The ring without its oldest. Its event is used again. */
@@ -81,7 +66,6 @@ static lcomm_status close_queue(lcomm_run *run) {
 static void end_queue(lcomm_run *run) {
   run->device->is_closed = false;
   run->comm->runs.device_works--;
-  end(run);
 }
 
 static lcomm_status poll_end(lcomm_run *run, bool *over) {
@@ -89,34 +73,18 @@ static lcomm_status poll_end(lcomm_run *run, bool *over) {
   LCOMM_TRY(lcomm_run_device_check(run, "bringing out the result",
                                    device->table->event.query(device->end, over)));
   if (*over) {
-    device->is_tried = true;
     run->not_finite = *device->found_here;
     end_queue(run);
   }
   return LCOMM_OK;
 }
 
-/* Whoever moves messages may be barred from devices: not in a round of such an operation. */
-static int begin_round(const lcomm_run *run) {
-  run->device->was_barred = lcomm_device_is_barred();
-  lcomm_device_unbar(false);
-  return lcomm_run_device_enter(run);
-}
-
-static void end_round(const lcomm_run *run, int before) {
-  lcomm_run_device_leave(run, before);
-  lcomm_device_unbar(run->device->was_barred);
-}
-
 static void cancel(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   if (is_busy(run)) {
-    bool barred = lcomm_device_is_barred(); /* it may be within a round */
-    lcomm_device_unbar(false);
     int before = lcomm_run_device_enter(run);
     (void)device->table->stream.finish(device->stream); /* it failed already */
     lcomm_run_device_leave(run, before);
-    lcomm_device_unbar(barred);
   }
   while (device->works.count > 0) {
     drop_oldest(run);
@@ -124,37 +92,21 @@ static void cancel(lcomm_run *run) {
   if (device->is_closed) {
     end_queue(run);
   }
-  end(run);
-}
-
-/* Not by the first operation of a run: it opens memory of peers, which might wait for the
- * stream. */
-static lcomm_stream_gate *close_gate(const lcomm_run *run, void *stream) {
-  const lcomm_run_device *device = run->device;
-  if (!device->can_gate || !device->is_tried) {
-    return NULL;
-  }
-  int before = lcomm_run_device_enter(run);
-  lcomm_stream_gate *gate = lcomm_stream_gate_close(device->table, stream);
-  lcomm_run_device_leave(run, before);
-  return gate;
 }
 
 const lcomm_backend_queue lcomm_stepped_queue = {
-    .start = start,
+    .start = lcomm_run_device_start,
     .is_full = is_full,
     .is_busy = is_busy,
     .enter = lcomm_run_device_enter,
     .leave = lcomm_run_device_leave,
-    .round_begin = begin_round,
-    .round_end = end_round,
+    .round_begin = lcomm_run_device_enter,
+    .round_end = lcomm_run_device_leave,
     .follow = lcomm_run_device_follow,
     .follow_event = lcomm_run_device_follow_event,
     .compute = compute,
-    .push = push,
     .pop = pop,
     .close = close_queue,
     .poll_end = poll_end,
     .cancel = cancel,
-    .close_gate = close_gate,
 };

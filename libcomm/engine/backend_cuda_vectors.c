@@ -3,13 +3,16 @@
 
 /* Vectors on a device, in the stream of a run. */
 
+#include "libcomm/engine/device_batch.h"
 #include "libcomm/engine/exec_internal.h"
-#include "libcomm/engine/run_device.h"
 
 static lcomm_status copy(lcomm_run *run, void *to, const void *from, size_t size) {
   const lcomm_run_device *device = run->device;
   if (to == from || size == 0) {
     return LCOMM_OK;
+  }
+  if (lcomm_device_batch_is_open(run)) {
+    return lcomm_device_batch_copy(run, to, from, size);
   }
   return lcomm_run_device_check(run, "a copy", device->table->copy(to, from, size, device->stream));
 }

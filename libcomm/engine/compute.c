@@ -84,14 +84,6 @@ static lcomm_status encode_dense(lcomm_run *run, uint32_t index) {
   return run->backend->payloads->publish(run, step, elements);
 }
 
-static lcomm_status encode_topk(lcomm_run *run, uint32_t index) {
-  lcomm_encoding it = encoding_of(run, index);
-  if (it.step->feedback != LCOMM_FEEDBACK_OWNER) { /* the result overwrites the vector later on */
-    LCOMM_TRY(join_momentum(run, it.step));
-  }
-  return run->backend->payloads->topk_encode(run, &it);
-}
-
 /* What is sent, and leaves the residual with that, loses its momentum. */
 static lcomm_status mask_sent(lcomm_run *run, const lcomm_step *step) {
   float *momentum = lcomm_run_momentum(run, step).now;
@@ -100,6 +92,15 @@ static lcomm_status mask_sent(lcomm_run *run, const lcomm_step *step) {
     return LCOMM_OK;
   }
   return run->backend->payloads->topk_mask(run, step->slot, LCOMM_NO_SLOT, step->span, momentum);
+}
+
+static lcomm_status encode_topk(lcomm_run *run, uint32_t index) {
+  lcomm_encoding it = encoding_of(run, index);
+  if (it.step->feedback != LCOMM_FEEDBACK_OWNER) { /* the result overwrites the vector later on */
+    LCOMM_TRY(join_momentum(run, it.step));
+  }
+  LCOMM_TRY(run->backend->payloads->topk_encode(run, &it));
+  return mask_sent(run, it.step);
 }
 
 /* Entries in payloads of top-k of this step. */
@@ -127,19 +128,13 @@ static uint64_t count_waiting(lcomm_run *run, uint32_t index) {
 }
 
 /* The payloads are made. */
-static lcomm_status end_encode(lcomm_run *run, const lcomm_step *step, bool is_fetched,
-                               bool *over) {
-  bool topk = lcomm_run_is_sparse(run, step->slot);
-  if (topk && !is_fetched) {
-    LCOMM_TRY(run->backend->payloads->topk_fetch(run, step, over));
-    if (!*over) {
-      return LCOMM_OK;
-    }
+static void end_encode(lcomm_run *run, const lcomm_step *step) {
+  if (lcomm_run_is_sparse(run, step->slot)) {
+    run->backend->payloads->topk_sizes(run, step);
   }
   for (uint32_t i = 0; i < step->slot_count; i++) {
     finish_header(run, step->slot + i);
   }
-  return topk ? mask_sent(run, step) : LCOMM_OK;
 }
 
 /* ---------------------------------------------------------------- DECODE */
@@ -320,13 +315,11 @@ static void trace_compute(const lcomm_run *run, const lcomm_computation *it, uin
   lcomm_trace_add(run->comm->trace, &event);
 }
 
-lcomm_status lcomm_exec_end_compute(lcomm_run *run, const lcomm_computation *it, bool *over) {
+void lcomm_exec_end_compute(lcomm_run *run, const lcomm_computation *it) {
   const lcomm_step *step = &run->plan->schedule.steps[it->step];
   bool encodes = step->kind == LCOMM_STEP_ENCODE;
-  *over = true;
-  LCOMM_TRY(encodes ? end_encode(run, step, it->is_fetched, over) : LCOMM_OK);
-  if (!*over) {
-    return LCOMM_OK;
+  if (encodes) {
+    end_encode(run, step);
   }
   double end_s = lcomm_clock_s();
   uint64_t waited = encodes ? count_waiting(run, it->step) : 0;
@@ -335,7 +328,6 @@ lcomm_status lcomm_exec_end_compute(lcomm_run *run, const lcomm_computation *it,
   if (run->comm->trace) {
     trace_compute(run, it, waited, end_s);
   }
-  return LCOMM_OK;
 }
 
 void lcomm_exec_trace_copy(const lcomm_run *run, double begin_s, uint64_t bytes, const char *name) {

@@ -8,10 +8,7 @@
  * messages. So no thread that others need to move messages may be in CUDA: a caller gives up the
  * communicator's turn (entry.h) while it is there. What it puts on the device must not get
  * between what another caller puts there, so callers take the device's turn before. The progress
- * thread never does.
- *
- * Operations that go step by step are the exception: for them that thread is in CUDA. What waits
- * for a whole device while such are in flight waits for lanes before (lcomm_device_quiesce). */
+ * thread never does. */
 
 #include "libcomm/engine/engine.h"
 

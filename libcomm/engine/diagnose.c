@@ -73,9 +73,18 @@ static const lcomm_wait_state *state_of(const lcomm_comm *comm, int rank, double
   return is_relayed(comm, rank, now_s) ? &contact_of(comm, rank)->relayed : NULL;
 }
 
-/* Has a rank been through with an operation? */
-static bool has_passed(const lcomm_wait_state *state, uint32_t sequence) {
+static bool is_replay(const lcomm_fingerprint *fingerprint) {
+  return fingerprint->op_kind == (uint8_t)LCOMM_OP_KIND_REPLAY;
+}
+
+/* Has a rank been through with an operation? Of replays nobody says so. */
+static bool has_passed(const lcomm_wait_state *state, const lcomm_wait_edge *edge) {
+  uint32_t sequence = edge->sequence;
+  if (is_replay(&edge->fingerprint)) {
+    return false;
+  }
   bool same_space =
+      !is_replay(&state->fingerprint) &&
       state->sequence % LCOMM_SEQUENCE_SPACE_COUNT == sequence % LCOMM_SEQUENCE_SPACE_COUNT;
   bool in_call =
       state->activity != LCOMM_ACTIVITY_IDLE && state->activity != LCOMM_ACTIVITY_ELSEWHERE;
@@ -97,15 +106,15 @@ static lcomm_wait_end end_of(const lcomm_comm *comm, const lcomm_wait_edge *edge
   }
   switch (state->activity) {
   case LCOMM_ACTIVITY_IDLE:
-    return has_passed(state, edge->sequence) ? LCOMM_END_PASSED : LCOMM_END_IDLE;
+    return has_passed(state, edge) ? LCOMM_END_PASSED : LCOMM_END_IDLE;
   case LCOMM_ACTIVITY_ELSEWHERE:
-    return has_passed(state, edge->sequence) ? LCOMM_END_PASSED : LCOMM_END_ELSEWHERE;
+    return has_passed(state, edge) ? LCOMM_END_PASSED : LCOMM_END_ELSEWHERE;
   case LCOMM_ACTIVITY_DEVICE:
     return LCOMM_END_DEVICE;
   case LCOMM_ACTIVITY_WORKS:
     return LCOMM_END_WORKS;
   default:
-    return has_passed(state, edge->sequence) ? LCOMM_END_PASSED : LCOMM_END_CYCLE;
+    return has_passed(state, edge) ? LCOMM_END_PASSED : LCOMM_END_CYCLE;
   }
 }
 

@@ -59,6 +59,8 @@ typedef struct lcomm_waiting {
   double network_seen_s;        /* when check_network() last looked */
   double awake_s;               /* how long a rank that waits stays awake */
   uint32_t quiet_moves;         /* moves without any movement, all told */
+  uint64_t looks;               /* at messages in flight, all told */
+  uint32_t alarms_seen;         /* of those of all transports */
   bool overslept;               /* the last sleep ran to its limit: nothing woke it */
   bool crowded;                 /* a rank of this machine has no processor to itself */
   bool long_wait;               /* other communicators know of it, see other_waits.h */
@@ -119,17 +121,27 @@ typedef struct lcomm_runs {
   lcomm_run_cache cache;       /* of plain calls */
   lcomm_run *spent;            /* to be destroyed by a call that has the device's turn */
   unsigned played;             /* operations in flight whose tapes are played */
-  unsigned stepped;            /* on devices step by step */
   pthread_mutex_t device_turn; /* device_turn.h */
   struct lcomm_lanes *lanes;   /* lanes.h */
   uint8_t *tiles;    /* scratch of one sum: LCOMM_GET_SIZE bytes of each source that is got */
   size_t tile_count; /* as many as any run so far has needed */
-  struct lcomm_device_map *device_maps; /* memory of peers' devices, see device_zcopy.h */
-  unsigned device_works;          /* in flight on devices: nobody wakes us when they are done */
+  struct lcomm_peer_memory *peer_memory; /* peer_memory.h: of peers' devices, */
+  struct lcomm_run_share *shares;        /* and of runs here */
+  uint64_t stayed;        /* payloads that were read where they were, on devices of peers */
+  unsigned reads_awaited; /* there that threads of the program are to read, see device_zcopy.h */
+  unsigned device_works;  /* in flight on devices: nobody wakes us when they are done */
   struct lcomm_call_watch *watch; /* call/call_watch.h, which revises net=auto by plain calls; NULL:
                                    * it does not act */
   const lcomm_topo *topo;         /* with what plain calls are planned from then; else NULL */
 } lcomm_runs;
+
+/* Calls that were captured into graphs (recording.h). */
+typedef struct lcomm_recordings {
+  struct lcomm_recording *first;
+  struct lcomm_lanes *lanes; /* for captures */
+  uint32_t channels;         /* given so far */
+  double moved_s;            /* when one was made, or a replay last began or ended */
+} lcomm_recordings;
 
 struct lcomm_comm {
   lcomm_turn turn; /* without a progress thread: who is inside; first, beside what all calls read */
@@ -143,10 +155,12 @@ struct lcomm_comm {
   lcomm_waiting waiting;
   lcomm_sibling sibling;
   lcomm_operations operations;
+  struct lcomm_pairs *pairs; /* pair.h; NULL: no message between two ranks so far */
   lcomm_deferred deferred;
   lcomm_flow flow;
   lcomm_fingerprint_book fingerprints;
   lcomm_runs runs;
+  lcomm_recordings recordings;
   lcomm_comm_errors errors;
   struct lcomm_progress_thread *_Atomic progress_thread; /* NULL: calls alone make progress */
   bool wants_progress_thread;  /* one is started by the first call that does not block */

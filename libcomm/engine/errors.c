@@ -10,6 +10,7 @@
 
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/operation.h"
+#include "libcomm/engine/peer_memory.h"
 #include "libcomm/engine/progress_thread.h"
 
 bool lcomm_failure_state_make(lcomm_comm *comm) {
@@ -157,6 +158,10 @@ static void receive_control(lcomm_comm *comm, const uint8_t *bytes) {
     lcomm_probe_receive(comm, bytes);
   } else if (kind == LCOMM_CONTROL_ANSWER) {
     lcomm_probe_receive_answer(comm, bytes);
+  } else if (kind == LCOMM_CONTROL_OFFER) {
+    lcomm_peer_memory_offered(comm, bytes);
+  } else if (kind == LCOMM_CONTROL_TAKE) {
+    lcomm_peer_memory_taken(comm, bytes);
   }
 }
 

@@ -9,7 +9,7 @@
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/operation.h"
 
-static void make_ready(lcomm_run *run, uint32_t step) {
+void lcomm_exec_make_ready(lcomm_run *run, uint32_t step) {
   run->steps.ready[step / 64] |= UINT64_C(1) << (step % 64);
   run->steps.ready_first = step < run->steps.ready_first ? step : run->steps.ready_first;
 }
@@ -32,7 +32,7 @@ void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t 
   run->not_finite = 0;
   run->phase = LCOMM_RUN_STEPS;
   run->steps.left = schedule->step_count;
-  run->messages.count = 0;
+  run->messages.count = run->messages.due_count = 0;
   run->steps.net_sends = run->steps.throttled_count = 0;
   run->steps.ready_first = schedule->step_count;
   for (uint32_t i = 0; i < schedule->slot_count; i++) {
@@ -44,19 +44,19 @@ void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t 
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     run->steps.waiting[i] = schedule->steps[i].waits_for;
     if (run->steps.waiting[i] == 0) {
-      make_ready(run, i);
+      lcomm_exec_make_ready(run, i);
     }
   }
 }
 
-static void finish_step(lcomm_run *run, uint32_t index) {
+void lcomm_exec_finish_step(lcomm_run *run, uint32_t index) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   const lcomm_step *step = &schedule->steps[index];
   run->steps.left--;
   for (uint32_t i = 0; i < step->next_count; i++) {
     uint32_t later = schedule->next[step->next_first + i];
     if (--run->steps.waiting[later] == 0) {
-      make_ready(run, later);
+      lcomm_exec_make_ready(run, later);
     }
   }
 }
@@ -79,61 +79,13 @@ static bool is_message(const lcomm_run *run, uint32_t step) {
   return lcomm_step_is_message(&run->plan->schedule.steps[step]);
 }
 
-/* A long message between nodes, one of the few that may be in flight. One that
- * is read where it lies is not over before all sources of a sum are there, so
- * it waits for no turn. */
-static bool is_paced(const lcomm_run *run, uint32_t index) {
-  const lcomm_step *step = &run->plan->schedule.steps[index];
-  const lcomm_topo *topo = &run->comm->topo;
-  return step->kind == LCOMM_STEP_SEND &&
-         run->plan->slot_sizes[step->slot].bound > LCOMM_INLINE_SIZE &&
-         !lcomm_comm_link(run->comm, step->peer)->table->zero_copy &&
-         topo->node[run->comm->rank] != topo->node[step->peer];
-}
-
-static void throttle(lcomm_run *run, uint32_t step) {
-  run->steps.throttled[step / 64] |= UINT64_C(1) << (step % 64);
-  run->steps.throttled_count++;
-}
-
-/* A paced message is over: the first one that was throttled may go. */
-static void release_throttled(lcomm_run *run) {
-  run->steps.net_sends--;
-  for (uint32_t word = 0; run->steps.throttled_count > 0; word++) {
-    if (run->steps.throttled[word]) {
-      uint32_t step = word * 64 + (uint32_t)__builtin_ctzll(run->steps.throttled[word]);
-      run->steps.throttled[word] &= run->steps.throttled[word] - 1;
-      run->steps.throttled_count--;
-      make_ready(run, step);
-      return;
-    }
-  }
-}
-
 bool lcomm_run_over(const lcomm_run *run) {
   return run->phase == LCOMM_RUN_OVER;
 }
 
-static lcomm_status post(lcomm_run *run, uint32_t step, bool paced) {
-  lcomm_message *message = &run->messages.of_step[step];
-  run->steps.net_sends += paced;
-  if (run->messages.count == 0) {
-    run->messages.since_s = lcomm_clock_s();
-  }
-  LCOMM_TRY(lcomm_exec_post(run, step, message));
-  run->messages.in_flight[run->messages.count++] = step;
-  return LCOMM_OK;
-}
-
-static lcomm_status end_computation(lcomm_run *run, lcomm_computation *it) {
-  bool over = false;
-  LCOMM_TRY(lcomm_exec_end_compute(run, it, &over));
-  if (!over) { /* as nothing is that does not go through a queue */
-    it->is_fetched = true;
-    return run->backend->queue->push(run, it);
-  }
-  finish_step(run, it->step);
-  return LCOMM_OK;
+static void end_computation(lcomm_run *run, const lcomm_computation *it) {
+  lcomm_exec_end_compute(run, it);
+  lcomm_exec_finish_step(run, it->step);
 }
 
 static lcomm_status compute(lcomm_run *run, uint32_t step) {
@@ -143,7 +95,8 @@ static lcomm_status compute(lcomm_run *run, uint32_t step) {
     return queue->compute(run, &it);
   }
   LCOMM_TRY(lcomm_exec_compute(run, step));
-  return end_computation(run, &it);
+  end_computation(run, &it);
+  return LCOMM_OK;
 }
 
 /* Post messages and stop after one computation, so that the wire is looked
@@ -160,44 +113,7 @@ static lcomm_status start_ready_steps(lcomm_run *run, bool *moved) {
     if (!is_message(run, step)) {
       return compute(run, step);
     }
-    bool paced = is_paced(run, step);
-    if (paced && run->steps.net_sends >= LCOMM_NET_SENDS_MAX) {
-      throttle(run, step);
-      continue;
-    }
-    LCOMM_TRY(post(run, step, paced));
-  }
-  return LCOMM_OK;
-}
-
-/* A message is over: what waited for it may run. */
-static void end_message(lcomm_run *run, uint32_t place) {
-  uint32_t step = run->messages.in_flight[place];
-  run->messages.in_flight[place] = run->messages.in_flight[--run->messages.count];
-  if (run->messages.count == 0) {
-    run->stats.wire_s += lcomm_clock_s() - run->messages.since_s;
-  }
-  if (is_paced(run, step)) {
-    release_throttled(run);
-  }
-  if (run->comm->trace) {
-    lcomm_exec_trace_message(run, &run->messages.of_step[step]);
-  }
-  lcomm_exec_release(run, &run->plan->schedule.steps[step]);
-  finish_step(run, step);
-}
-
-lcomm_status lcomm_run_poll(lcomm_run *run, bool *moved) {
-  for (uint32_t i = 0; i < run->messages.count;) {
-    bool over = false;
-    LCOMM_TRY(
-        lcomm_exec_poll(run, &run->messages.of_step[run->messages.in_flight[i]], moved, &over));
-    if (over) {
-      *moved = true;
-      end_message(run, i);
-    } else {
-      i++;
-    }
+    LCOMM_TRY(lcomm_exec_start_message(run, step));
   }
   return LCOMM_OK;
 }
@@ -210,7 +126,7 @@ static lcomm_status poll_queue(lcomm_run *run, bool *moved) {
   LCOMM_TRY(queue->pop(run, &it, &over));
   while (over) {
     *moved = true;
-    LCOMM_TRY(end_computation(run, &it));
+    end_computation(run, &it);
     LCOMM_TRY(queue->pop(run, &it, &over));
   }
   return LCOMM_OK;
@@ -262,59 +178,4 @@ lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved) {
     queue->round_end(run, before);
   }
   return status;
-}
-
-void lcomm_run_cancel(lcomm_run *run) {
-  for (uint32_t i = 0; i < run->messages.count; i++) {
-    lcomm_message *message = &run->messages.of_step[run->messages.in_flight[i]];
-    if (run->comm->trace) {
-      lcomm_exec_trace_message(run, message);
-    }
-    const lcomm_step *step = &run->plan->schedule.steps[message->step];
-    lcomm_transport *link = lcomm_comm_link(run->comm, step->peer);
-    lcomm_slot_memory *slot = &run->slots[step->slot];
-    run->messages.abandoned |= step->kind == LCOMM_STEP_SEND;
-    if (!message->first_over) {
-      link->table->cancel(link, lcomm_exec_first(run, message));
-    }
-    if (message->payload_under_way) {
-      if (step->kind == LCOMM_STEP_RECV && lcomm_payload_is_zcopy(slot)) {
-        lcomm_payload_cancel(slot);
-      } else {
-        link->table->cancel(link, &message->payload);
-      }
-    }
-  }
-  run->messages.count = 0;
-  if (run->backend->queue) {
-    run->backend->queue->cancel(run);
-  }
-  lcomm_exec_release_all(run);
-}
-
-static uint32_t add_awaited(lcomm_awaited *list, uint32_t count, uint32_t most, int rank,
-                            uint32_t step) {
-  for (uint32_t i = 0; i < count; i++) {
-    if (list[i].rank == rank) {
-      return count;
-    }
-  }
-  if (count < most) {
-    list[count++] = (lcomm_awaited){.rank = rank, .step = step};
-  }
-  return count;
-}
-
-uint32_t lcomm_run_awaits(const lcomm_run *run, lcomm_awaited *list, uint32_t most) {
-  static const lcomm_step_kind order[] = {LCOMM_STEP_RECV, LCOMM_STEP_SEND};
-  uint32_t count = run->flow.held_by >= 0 ? add_awaited(list, 0, most, run->flow.held_by, 0) : 0;
-  for (int kind = 0; kind < 2; kind++) {
-    for (uint32_t i = 0; i < run->messages.count; i++) {
-      const lcomm_step *it = &run->plan->schedule.steps[run->messages.in_flight[i]];
-      if (it->kind == order[kind]) {
-        count = add_awaited(list, count, most, it->peer, run->messages.in_flight[i]);
-      }
-    }
-  }
-  return count;
 }

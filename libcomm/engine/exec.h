@@ -67,8 +67,6 @@ typedef struct lcomm_operation_data {
 /* A computation that has begun. */
 typedef struct lcomm_computation {
   uint32_t step;
-  bool
-      is_fetched; /* of a top-k ENCODE: its payloads are on their way to where they are sent from */
   double begun_s;
 } lcomm_computation;
 
@@ -79,8 +77,12 @@ typedef enum lcomm_run_phase {
 } lcomm_run_phase;
 
 typedef struct lcomm_message {
+  lcomm_run *run;
   uint32_t step;
+  uint32_t place; /* among those in flight */
+  bool due;       /* to be looked at */
   bool first_over, payload_under_way;
+  bool awaits_read; /* the payload is on a peer's device, and a thread of the program reads it */
   lcomm_transfer first, payload;
   double begun_s; /* for traces */
 } lcomm_message;
@@ -130,6 +132,8 @@ typedef struct lcomm_run_messages {
   lcomm_message *of_step; /* per step that is a message */
   uint32_t *in_flight;    /* those on their way, `count` of them */
   uint32_t count;
+  uint32_t *due; /* those of them that are to be looked at, `due_count` */
+  uint32_t due_count;
   double since_s; /* when the first of them was posted */
   bool abandoned; /* cancelled with sends in flight: memory stays */
 } lcomm_run_messages;
@@ -156,6 +160,8 @@ struct lcomm_run {
   const struct lcomm_backend *backend; /* backend.h: where it computes */
   struct lcomm_run_device *device;     /* run_device.h; of backends on devices */
   struct lcomm_tape *tape;             /* tape.h; of operations that are played, else NULL */
+  struct lcomm_recording *recording;   /* recording.h; of a call that is in a graph, else NULL */
+  uint32_t channel;                    /* of its messages, from 1; else 0 */
 
   /* What it works on, set by lcomm_run_start. */
   lcomm_operation_data data;
@@ -205,8 +211,14 @@ void lcomm_run_key(lcomm_run *run, const lcomm_operation_data *data);
 lcomm_status lcomm_run_progress(lcomm_run *run, bool *moved);
 bool lcomm_run_over(const lcomm_run *run);
 
-/* The part of it that takes messages which are over. Starts nothing. */
+/* The part of it that takes messages which are over. Starts nothing. Only those are looked at that
+ * are due: just posted, named by a transport, or of a transport that names none. */
 lcomm_status lcomm_run_poll(lcomm_run *run, bool *moved);
+
+/* Make due: all messages of a run; those that the transports have named since the last time, and
+ * all of all operations once messages of a peer have failed. */
+void lcomm_run_make_all_due(lcomm_run *run);
+void lcomm_messages_make_due(lcomm_comm *comm);
 
 /* Forget all messages in flight. */
 void lcomm_run_cancel(lcomm_run *run);
@@ -246,10 +258,9 @@ static inline double lcomm_exec_copy_begin(const lcomm_run *run) {
  * `name` (NULL: none). Copies on a device take no time of this thread. */
 void lcomm_exec_trace_copy(const lcomm_run *run, double begin_s, uint64_t bytes, const char *name);
 
-/* What a step computes: begin, by operations of the backend; end, when those are over. *over is
- * false when more had to follow, which is then to be ended, too. */
+/* What a step computes: begin, by operations of the backend; end, when those are over. */
 lcomm_status lcomm_exec_compute(lcomm_run *run, uint32_t step);
-lcomm_status lcomm_exec_end_compute(lcomm_run *run, const lcomm_computation *it, bool *over);
+void lcomm_exec_end_compute(lcomm_run *run, const lcomm_computation *it);
 
 /* Undo the lossless stage of a slot that was received. WIRE, and *why. */
 lcomm_status lcomm_exec_unpack(lcomm_run *run, uint32_t slot, const char **why);

@@ -7,6 +7,7 @@
 
 #include "codecs/wire.h"
 #include "libcomm/engine/backend.h"
+#include "libcomm/engine/recording.h"
 
 static inline bool lcomm_run_is_sparse(const lcomm_run *run, uint32_t slot) {
   return lcomm_format_is_sparse(lcomm_run_format(run, slot));
@@ -58,9 +59,12 @@ _Static_assert((int)LCOMM_TRACE_ENCODE == (int)LCOMM_STEP_ENCODE &&
                    (int)LCOMM_TRACE_REDUCE == (int)LCOMM_STEP_REDUCE,
                "steps are traced under their own kind");
 
-/* Messages: 14 bits of the operation, 15 of the message, 1 of the piece. */
+/* Messages: 14 bits of the operation or the channel, 15 of the message, 1 of the piece. Those of
+ * replays have one tag each time: they arrive in the order sent. */
 static inline uint32_t lcomm_exec_tag(const lcomm_run *run, uint32_t message, uint32_t piece) {
-  return (run->sequence & 0x3fff) << 16 | (message & (LCOMM_MESSAGES_MAX - 1)) << 1 | piece;
+  uint32_t operation =
+      run->channel > 0 ? lcomm_recording_tag(run->channel - 1) : (run->sequence & 0x3fff) << 16;
+  return operation | (message & (LCOMM_MESSAGES_MAX - 1)) << 1 | piece;
 }
 
 /* The header of `count` elements that travel as `size` bytes, without a checksum. */
@@ -96,6 +100,14 @@ static inline lcomm_transfer *lcomm_exec_first(const lcomm_run *run, lcomm_messa
   return sent ? &run->fastpath.sends[step->peer].transfer : &message->first;
 }
 
+/* A piece of a message has just been started. */
+static inline void lcomm_exec_watch(lcomm_transport *link, lcomm_transfer *transfer,
+                                    lcomm_message *message) {
+  if (link->table->watch) {
+    link->table->watch(link, transfer, message);
+  }
+}
+
 /* The longest payload that travels over `link` in one message with its header. The same
  * on both sides. */
 static inline size_t lcomm_exec_short_max(const lcomm_transport *link) {
@@ -107,25 +119,10 @@ static inline bool lcomm_exec_is_short(const lcomm_transport *link, size_t paylo
   return payload_size <= lcomm_exec_short_max(link);
 }
 
-/* Where the payload of a slot is received, and that it was. */
-static inline void *lcomm_exec_receive_place(const lcomm_run *run, uint32_t slot) {
-  const lcomm_slot_memory *memory = &run->slots[slot];
-  bool direct = lcomm_slot_is(memory, LCOMM_SLOT_DIRECT);
-  return direct ? run->backend->receive_place(run, slot) : memory->wire;
-}
-
-static inline void lcomm_exec_received(lcomm_run *run, uint32_t slot) {
-  if (lcomm_slot_is(&run->slots[slot], LCOMM_SLOT_DIRECT)) {
-    run->backend->received(run, slot);
-    return;
-  }
-  lcomm_payload_received(&run->slots[slot]);
-}
-
 /* What travels for a slot in a message of its own, behind that of its header. */
 static inline const void *lcomm_exec_sent_bytes(const lcomm_run *run, uint32_t slot, size_t *size) {
   const lcomm_slot_memory *memory = &run->slots[slot];
-  if (memory->state == LCOMM_PAYLOAD_EXPORTED || memory->state == LCOMM_PAYLOAD_ON_DEVICE) {
+  if (memory->state == LCOMM_PAYLOAD_EXPORTED) {
     return run->backend->sent_bytes(run, slot, size);
   }
   *size = memory->wire_size;
@@ -136,6 +133,13 @@ static inline const void *lcomm_exec_sent_bytes(const lcomm_run *run, uint32_t s
 static inline lcomm_status lcomm_exec_stage_out(lcomm_run *run) {
   return run->data.stage_out ? run->data.stage_out(run) : LCOMM_OK;
 }
+
+/* A step may run; it is over, and those that waited for it may. */
+void lcomm_exec_make_ready(lcomm_run *run, uint32_t step);
+void lcomm_exec_finish_step(lcomm_run *run, uint32_t step);
+
+/* Post the message of a step that is ready, or let it wait for its turn. */
+lcomm_status lcomm_exec_start_message(lcomm_run *run, uint32_t step);
 
 /* Part of lcomm_run_create. */
 lcomm_status lcomm_run_make_slots(lcomm_run *run);

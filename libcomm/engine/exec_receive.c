@@ -128,13 +128,15 @@ static lcomm_status await_payload(lcomm_run *run, lcomm_message *message,
     size_t size = what == LCOMM_PAYLOAD_HANDLE ? (size_t)LCOMM_MEMORY_HANDLE_SIZE : slot->wire_size;
     status = lcomm_payload_request(slot, what, wire, step->peer, tag, size);
   } else {
-    status = wire->table->receive(wire, step->peer, tag, lcomm_exec_receive_place(run, step->slot),
-                                  slot->wire_capacity, &message->payload);
+    status = wire->table->receive(wire, step->peer, tag, slot->wire, slot->wire_capacity,
+                                  &message->payload);
   }
   message->payload_under_way = status == LCOMM_OK;
   if (status != LCOMM_OK) {
     return lcomm_exec_transport_failed(run, message->step);
   }
+  lcomm_exec_watch(wire, lcomm_payload_is_zcopy(slot) ? &slot->zcopy.transfer : &message->payload,
+                   message);
   return LCOMM_OK;
 }
 
@@ -185,13 +187,16 @@ static lcomm_status accept_first(lcomm_run *run, lcomm_message *message, size_t 
   return LCOMM_OK;
 }
 
-/* The payload has arrived with `size` bytes, or can be read. */
-static lcomm_status accept_second(lcomm_run *run, lcomm_message *message, size_t size) {
+/* The payload has arrived with `size` bytes, or can be read; *over unless somebody else reads it.
+ */
+static lcomm_status accept_second(lcomm_run *run, lcomm_message *message, size_t size, bool *over) {
   const lcomm_step *step = &run->plan->schedule.steps[message->step];
   lcomm_slot_memory *slot = &run->slots[step->slot];
   message->payload_under_way = false;
   if (slot->state == LCOMM_PAYLOAD_HANDLE) {
-    return lcomm_device_receive_handle(run, message->step);
+    LCOMM_TRY(lcomm_device_receive_handle(run, message->step, over));
+    message->awaits_read = !*over;
+    return LCOMM_OK;
   }
   if (size != slot->wire_size) {
     return malformed(run, message->step, "the length of the payload is not what its header says");
@@ -199,7 +204,7 @@ static lcomm_status accept_second(lcomm_run *run, lcomm_message *message, size_t
   if (slot->state == LCOMM_PAYLOAD_REQUESTED) {
     return lcomm_exec_receive_zcopy(run, message->step);
   }
-  lcomm_exec_received(run, step->slot);
+  lcomm_payload_received(slot);
   return LCOMM_OK;
 }
 
@@ -229,15 +234,29 @@ static lcomm_status take_pieces(lcomm_run *run, lcomm_message *message, bool *mo
     *moved = true;
     *complete = message->first_over;
     message->first_over = true;
-    LCOMM_TRY(*complete ? accept_second(run, message, size)
+    LCOMM_TRY(*complete ? accept_second(run, message, size, complete)
                         : accept_first(run, message, size, complete));
+    if (message->awaits_read) {
+      return LCOMM_OK;
+    }
   }
+  return LCOMM_OK;
+}
+
+/* A thread of the program was to read it: has it? */
+static lcomm_status look_whether_read(lcomm_run *run, lcomm_message *message, bool *moved,
+                                      bool *over) {
+  const lcomm_slot_memory *slot = &run->slots[run->plan->schedule.steps[message->step].slot];
+  *over = slot->state != LCOMM_PAYLOAD_HANDLE;
+  message->awaits_read = !*over;
+  *moved |= *over;
   return LCOMM_OK;
 }
 
 lcomm_status lcomm_exec_poll_receive(lcomm_run *run, lcomm_message *message, bool *moved,
                                      bool *over) {
-  lcomm_status status = take_pieces(run, message, moved, over);
+  lcomm_status status =
+      (message->awaits_read ? look_whether_read : take_pieces)(run, message, moved, over);
   if (status != LCOMM_OK || !*over) {
     return status;
   }

@@ -78,6 +78,7 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
   count_sent(run, step, slot);
   if (run->fastpath.is_sent) {
     message->first_over = run->fastpath.sends[step->peer].over;
+    lcomm_exec_watch(wire, lcomm_exec_first(run, message), message);
     return LCOMM_OK;
   }
   if (together) {
@@ -88,6 +89,9 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
   }
   lcomm_status status = wire->table->send(wire, step->peer, lcomm_exec_tag(run, step->message, 0),
                                           slot->header, first_size, &message->first);
+  if (status == LCOMM_OK) {
+    lcomm_exec_watch(wire, &message->first, message);
+  }
   if (status == LCOMM_OK && !together) {
     size_t size = 0;
     const void *bytes = lcomm_exec_sent_bytes(run, step->slot, &size);
@@ -97,6 +101,9 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
   }
   if (status != LCOMM_OK) {
     return lcomm_exec_transport_failed(run, index);
+  }
+  if (message->payload_under_way) {
+    lcomm_exec_watch(wire, &message->payload, message);
   }
   return LCOMM_OK;
 }
@@ -109,24 +116,31 @@ static lcomm_status post_receive(lcomm_run *run, uint32_t index, lcomm_message *
   lcomm_status status =
       wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step->message, 0), slot->header,
                            LCOMM_WIRE_HEADER_SIZE + lcomm_exec_short_max(wire), &message->first);
+  if (status == LCOMM_OK) {
+    lcomm_exec_watch(wire, &message->first, message);
+  }
   if (status == LCOMM_OK && !wire->table->zero_copy &&
       !lcomm_exec_is_short(wire, slot->wire_capacity)) {
     status = wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step->message, 1),
-                                  lcomm_exec_receive_place(run, step->slot), slot->wire_capacity,
-                                  &message->payload);
+                                  slot->wire, slot->wire_capacity, &message->payload);
     message->payload_under_way = status == LCOMM_OK;
   }
   if (status != LCOMM_OK) {
     return lcomm_exec_transport_failed(run, index);
+  }
+  if (message->payload_under_way) {
+    lcomm_exec_watch(wire, &message->payload, message);
   }
   return LCOMM_OK;
 }
 
 lcomm_status lcomm_exec_post(lcomm_run *run, uint32_t index, lcomm_message *message) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
+  message->run = run;
   message->step = index;
   message->first_over = false;
   message->payload_under_way = false;
+  message->awaits_read = false;
   message->begun_s = run->comm->trace ? lcomm_clock_s() : 0;
   if (step->kind == LCOMM_STEP_SEND) {
     return post_send(run, index, message);
@@ -157,6 +171,7 @@ static lcomm_status poll_send(lcomm_run *run, lcomm_message *message, bool *move
 }
 
 lcomm_status lcomm_exec_poll(lcomm_run *run, lcomm_message *message, bool *moved, bool *over) {
+  run->comm->waiting.looks++;
   if (run->plan->schedule.steps[message->step].kind == LCOMM_STEP_SEND) {
     return poll_send(run, message, moved, over);
   }

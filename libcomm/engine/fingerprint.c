@@ -28,7 +28,7 @@ typedef struct message {
   uint32_t other_next; /* number of the sender's next operation of the other sequence space */
 } message;
 
-static lcomm_fingerprint fingerprint_of(const lcomm_run *run) {
+lcomm_fingerprint lcomm_fingerprint_of(const lcomm_run *run) {
   const lcomm_plan *plan = run->plan;
   return (lcomm_fingerprint){.sequence = run->sequence,
                              .collective = (uint8_t)plan->collective,
@@ -117,7 +117,7 @@ static void log_begin(const lcomm_comm *comm, const lcomm_fingerprint *fingerpri
 lcomm_status lcomm_fingerprint_begin(const lcomm_run *run) {
   lcomm_comm *comm = run->comm;
   lcomm_fingerprint_book *book = &comm->fingerprints;
-  lcomm_fingerprint fingerprint = fingerprint_of(run);
+  lcomm_fingerprint fingerprint = lcomm_fingerprint_of(run);
   uint32_t place = fingerprint.sequence % LCOMM_FINGERPRINTS_KEPT;
   pass(comm, run);
   book->mine[place] = fingerprint;
@@ -178,7 +178,7 @@ static void look_for_other_series(lcomm_comm *comm, const message *received) {
   for (const lcomm_operation *it = comm->operations.first; it; it = it->next) {
     bool other_space = it->sequence % LCOMM_SEQUENCE_SPACE_COUNT !=
                        received->fingerprint.sequence % LCOMM_SEQUENCE_SPACE_COUNT;
-    if (other_space && is_stuck_in(comm, it, received->rank) &&
+    if (other_space && it->run->channel == 0 && is_stuck_in(comm, it, received->rank) &&
         (int32_t)(it->sequence - received->other_next) >= 0) {
       (void)name_both(comm, &comm->fingerprints.mine[it->sequence % LCOMM_FINGERPRINTS_KEPT],
                       received->rank, &received->fingerprint);
@@ -241,7 +241,7 @@ void lcomm_fingerprint_receive(lcomm_comm *comm, const void *bytes) {
 void lcomm_fingerprint_send(lcomm_comm *comm, lcomm_operation *operation, double now_s) {
   double since_s = operation->fingerprint_sent_s > 0 ? operation->fingerprint_sent_s + AGAIN_S
                                                      : operation->begun_s + PATIENCE_S;
-  if (now_s < since_s) {
+  if (now_s < since_s || operation->run->channel > 0) {
     return;
   }
   int right = (comm->rank + 1) % comm->size;
@@ -255,6 +255,9 @@ lcomm_status lcomm_fingerprint_ask(const lcomm_run *run, int peer) {
   lcomm_fingerprint_book *book = &comm->fingerprints;
   double now_s = lcomm_clock_s(), end_s = now_s + comm->errors.agreement.listen_s, again_s = now_s;
   lcomm_status status = LCOMM_OK;
+  if (run->channel > 0) { /* ranks have captured the same */
+    return LCOMM_OK;
+  }
   book->equal_rank = -1;
   while (status == LCOMM_OK && now_s < end_s &&
          !(book->equal_rank == peer && book->equal_sequence == run->sequence)) {

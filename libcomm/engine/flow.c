@@ -110,8 +110,11 @@ static way *way_of(const lcomm_run *run, const struct lcomm_flow_part *part) {
 }
 
 void lcomm_flow_begin(lcomm_run *run) {
-  run->flow.admitted = false;
+  run->flow.admitted = run->channel > 0; /* replays have a count of their own */
   run->flow.held_by = -1;
+  if (run->flow.admitted) {
+    return;
+  }
   for (uint32_t i = 0; i < run->flow.part_count; i++) {
     struct lcomm_flow_part *part = &run->flow.parts[i];
     way *w = way_of(run, part);
@@ -214,6 +217,9 @@ static lcomm_status ask_for_credit(lcomm_run *run) {
 }
 
 lcomm_status lcomm_flow_admit(lcomm_flow_round *round, lcomm_run *run) {
+  if (run->channel > 0) {
+    return LCOMM_OK;
+  }
   uint32_t *steps = &round->steps[space_of(run)], own = run->plan->schedule.step_count;
   bool fits = *steps == 0 || *steps + own <= LCOMM_FLOW_STEPS;
   *steps = *steps + own < LCOMM_FLOW_STEPS ? *steps + own : LCOMM_FLOW_STEPS;
@@ -249,7 +255,7 @@ static lcomm_status send_credit(lcomm_comm *comm, int peer, lcomm_sequence_space
 }
 
 lcomm_status lcomm_flow_end(lcomm_run *run) {
-  for (uint32_t i = 0; i < run->flow.part_count; i++) {
+  for (uint32_t i = 0; run->channel == 0 && i < run->flow.part_count; i++) {
     const struct lcomm_flow_part *part = &run->flow.parts[i];
     if (part->due && !part->out) {
       way *w = way_of(run, part);

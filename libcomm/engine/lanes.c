@@ -27,36 +27,80 @@ static lcomm_lanes *find(const lcomm_comm *comm, int ordinal, lcomm_sequence_spa
   return it;
 }
 
-const lcomm_lanes *lcomm_lanes_of(lcomm_comm *comm, int ordinal, lcomm_sequence_space space,
-                                  int *error) {
+/* Streams, on the device in use. */
+static lcomm_lanes *make(int ordinal, int *error) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
-  lcomm_lanes *lanes = find(comm, ordinal, space);
-  if (lanes) {
-    return lanes;
-  }
-  lanes = calloc(1, sizeof *lanes);
+  lcomm_lanes *lanes = calloc(1, sizeof *lanes);
   *error = lanes ? 0 : -1;
   for (int i = 0; i < LCOMM_LANE_COUNT && *error == 0; i++) {
     *error = table->stream.work_create(&lanes->stream[i]);
   }
-  if (*error != 0) {
-    if (lanes) {
-      lanes->ordinal = ordinal;
-      destroy(lanes);
-    }
+  if (lanes) {
+    lanes->ordinal = ordinal;
+  }
+  if (lanes && *error != 0) {
+    destroy(lanes);
     return NULL;
   }
-  lanes->ordinal = ordinal;
-  lanes->space = space;
-  lanes->next = comm->runs.lanes;
-  comm->runs.lanes = lanes;
   return lanes;
 }
 
-void lcomm_lanes_free(lcomm_comm *comm) {
-  while (comm->runs.lanes) {
-    lcomm_lanes *lanes = comm->runs.lanes;
-    comm->runs.lanes = lanes->next;
+const lcomm_lanes *lcomm_lanes_of(lcomm_comm *comm, int ordinal, lcomm_sequence_space space,
+                                  int *error) {
+  lcomm_lanes *lanes = find(comm, ordinal, space);
+  if (lanes) {
+    return lanes;
+  }
+  lanes = make(ordinal, error);
+  if (lanes) {
+    lanes->space = space;
+    lanes->next = comm->runs.lanes;
+    comm->runs.lanes = lanes;
+  }
+  return lanes;
+}
+
+/* ---------------------------------------------------------------- captured */
+
+/* A capture that has ended let go of all that was in it. */
+static bool is_captured(const lcomm_lanes *lanes) {
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  bool any = false;
+  for (int i = 0; i < LCOMM_LANE_COUNT; i++) {
+    uint64_t capture = 0;
+    any |= table->stream.captured(lanes->stream[i], &capture) != 0 || capture != 0;
+  }
+  return any;
+}
+
+const lcomm_lanes *lcomm_lanes_captured(lcomm_comm *comm, int ordinal, uint64_t capture,
+                                        int *error) {
+  lcomm_lanes *lanes = comm->recordings.lanes;
+  while (lanes &&
+         (lanes->ordinal != ordinal || (lanes->capture != capture && is_captured(lanes)))) {
+    lanes = lanes->next;
+  }
+  if (!lanes) {
+    lanes = make(ordinal, error);
+    if (!lanes) {
+      return NULL;
+    }
+    lanes->next = comm->recordings.lanes;
+    comm->recordings.lanes = lanes;
+  }
+  lanes->capture = capture;
+  return lanes;
+}
+
+static void destroy_all(lcomm_lanes **all) {
+  while (*all) {
+    lcomm_lanes *lanes = *all;
+    *all = lanes->next;
     destroy(lanes);
   }
+}
+
+void lcomm_lanes_free(lcomm_comm *comm) {
+  destroy_all(&comm->runs.lanes);
+  destroy_all(&comm->recordings.lanes);
 }

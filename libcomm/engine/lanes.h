@@ -9,7 +9,8 @@
  * before an operation is complete, and operations and chunks follow each other without a gap.
  *
  * Sequence spaces have lanes of their own: their operations may begin in another order on every
- * rank. */
+ * rank. So have calls that are captured into graphs (recording.h), one set for each capture at a
+ * time: what is put there is done nowhere. */
 
 #include "libcomm/engine/engine.h"
 #include "libcomm/sched/lane.h"
@@ -18,6 +19,7 @@ typedef struct lcomm_lanes {
   struct lcomm_lanes *next;
   int ordinal; /* of the device */
   lcomm_sequence_space space;
+  uint64_t capture; /* the last one that they were in; 0: they are in none, ever */
   void *stream[LCOMM_LANE_COUNT];
 } lcomm_lanes;
 
@@ -26,6 +28,11 @@ typedef struct lcomm_lanes {
  * without memory. */
 const lcomm_lanes *lcomm_lanes_of(lcomm_comm *comm, int ordinal, lcomm_sequence_space space,
                                   int *error);
+
+/* Lanes for calls in a capture of a program, `capture`: those of the call before in it, or others
+ * that are in no capture. Likewise. */
+const lcomm_lanes *lcomm_lanes_captured(lcomm_comm *comm, int ordinal, uint64_t capture,
+                                        int *error);
 
 /* Part of lcomm_comm_free, after the runs. */
 void lcomm_lanes_free(lcomm_comm *comm);

@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "libcomm/base/clock.h"
-#include "libcomm/device/stream_gate.h"
 #include "libcomm/engine/flow.h"
+#include "libcomm/engine/pair.h"
+#include "libcomm/engine/recording.h"
 
 /* ------------------------------------------------------------ life cycle */
 
@@ -69,8 +70,8 @@ static void begin_step(lcomm_comm *comm) {
   }
 }
 
-lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
-                                   const lcomm_operation_data *data, lcomm_operation **started) {
+static lcomm_status start(lcomm_comm *comm, lcomm_run *run, const lcomm_operation_data *data,
+                          uint32_t sequence, lcomm_operation **started) {
   lcomm_operation *operation = take(comm);
   if (!operation) { /* peers wait for what cannot go on */
     run->fastpath.is_sent = false;
@@ -82,7 +83,7 @@ lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
   operation->run = run;
   operation->awaited = &operation->over;
   operation->op = data->op;
-  operation->sequence = comm->operations.next[lcomm_op_kind_sequence_space(data->op_kind)];
+  operation->sequence = sequence;
   operation->begun_s = operation->moved_s = lcomm_clock_s();
   if (comm->trace) {
     begin_step(comm);
@@ -92,7 +93,21 @@ lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
   lcomm_summary_begin(&comm->summary, operation->begun_s);
   append(comm, operation);
   *started = operation;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
+                                   const lcomm_operation_data *data, lcomm_operation **started) {
+  uint32_t next = comm->operations.next[lcomm_op_kind_sequence_space(data->op_kind)];
+  LCOMM_TRY(start(comm, run, data, next, started));
   return lcomm_fingerprint_begin(run);
+}
+
+lcomm_status lcomm_operation_replay(lcomm_comm *comm, lcomm_run *run, uint32_t number) {
+  lcomm_operation *operation = NULL;
+  LCOMM_TRY(start(comm, run, &run->data, number, &operation));
+  operation->streamed = operation->detached = true;
+  return LCOMM_OK;
 }
 
 void lcomm_operation_release(lcomm_comm *comm, lcomm_operation *operation) {
@@ -156,12 +171,14 @@ static void trace_operation(const lcomm_comm *comm, const lcomm_operation *opera
 
 static void finish(lcomm_comm *comm, lcomm_operation *operation, lcomm_status status) {
   double now_s = lcomm_clock_s();
+  lcomm_run *run = operation->run; /* who is told of the end may take it */
+  bool is_replay = run->recording != NULL;
   detach(comm, operation);
-  operation->run->fastpath.is_sent = false;
+  run->fastpath.is_sent = false;
   operation->over = true;
   operation->moved_s = now_s;
   operation->status = status;
-  operation->not_finite = status == LCOMM_OK ? operation->run->not_finite : 0;
+  operation->not_finite = status == LCOMM_OK ? run->not_finite : 0;
   comm->stats.not_finite += operation->not_finite;
   account(comm, operation, now_s);
   if (comm->trace) {
@@ -170,11 +187,11 @@ static void finish(lcomm_comm *comm, lcomm_operation *operation, lcomm_status st
   if (operation->end) {
     operation->end(operation);
   }
-  if (operation->gate) {
-    lcomm_stream_gate_open(operation->gate);
-  }
-  if (operation->detached) {
-    lcomm_run_keep(comm, operation->run);
+  if (is_replay) {
+    lcomm_replay_over(run, status);
+    lcomm_operation_release(comm, operation);
+  } else if (operation->detached) {
+    lcomm_run_keep(comm, run);
     lcomm_operation_release(comm, operation);
   }
 }
@@ -186,6 +203,8 @@ void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status) {
     lcomm_run_cancel(operation->run);
     finish(comm, operation, status);
   }
+  lcomm_pairs_cancel(comm);
+  lcomm_recordings_close(comm);
   if (comm->trace && any) {
     lcomm_trace_flush(comm->trace);
   }
@@ -224,6 +243,7 @@ static lcomm_status look_for_missed(lcomm_comm *comm, bool *moved) {
   bool missed = false;
   comm->waiting.overslept = false;
   for (lcomm_operation *it = comm->operations.first; it; it = it->next) {
+    lcomm_run_make_all_due(it->run);
     LCOMM_TRY(lcomm_run_poll(it->run, &missed));
   }
   comm->stats.missed_wakeups += missed;
@@ -235,11 +255,14 @@ static lcomm_status look_for_missed(lcomm_comm *comm, bool *moved) {
 static lcomm_status move_all(lcomm_comm *comm, bool *moved) {
   lcomm_flow_round round = {{0}};
   LCOMM_TRY(comm->waiting.overslept ? look_for_missed(comm, moved) : LCOMM_OK);
-  if (comm->operations.first) {
+  if (lcomm_comm_is_busy(comm) || comm->recordings.first) {
     lcomm_links_progress(&comm->links);
+    lcomm_messages_make_due(comm);
   }
   LCOMM_TRY(lcomm_control_receive(comm));
+  LCOMM_TRY(lcomm_replays_move(comm, moved));
   LCOMM_TRY(comm->flow.due > 0 ? lcomm_flow_retry(comm) : LCOMM_OK);
+  LCOMM_TRY(comm->pairs ? lcomm_pairs_move(comm, moved) : LCOMM_OK);
   for (lcomm_operation *it = comm->operations.first, *next = NULL; it; it = next) {
     next = it->next;
     LCOMM_TRY(move_one(comm, it, &round, moved));

@@ -14,7 +14,9 @@ enum {
   LCOMM_CONTROL_ERROR = 1,
   LCOMM_CONTROL_FINGERPRINT = 2,
   LCOMM_CONTROL_PROBE = 3,
-  LCOMM_CONTROL_ANSWER = 4
+  LCOMM_CONTROL_ANSWER = 4,
+  LCOMM_CONTROL_OFFER = 5, /* peer_memory.h */
+  LCOMM_CONTROL_TAKE = 6
 };
 
 /* A callback of an operation that is done. */
@@ -41,8 +43,8 @@ struct lcomm_operation {
    * the only one in flight; when it was first waited for. */
   uint64_t watched_hash, watched_from;
   double waited_s;
+  bool streamed; /* a stream waits for it: the time-out counts without a call that waits */
   bool detached; /* nobody has a request of it: given back by itself when it is over */
-  struct lcomm_stream_gate *gate; /* of the caller's stream that waits for it, or NULL */
 
   lcomm_operation *next, *next_idle, *next_made;
   lcomm_operation *previous;
@@ -53,6 +55,10 @@ struct lcomm_operation {
  * caller's. MEMORY, an error of the communicator. */
 lcomm_status lcomm_operation_start(lcomm_comm *comm, lcomm_run *run,
                                    const lcomm_operation_data *data, lcomm_operation **operation);
+
+/* The same for a replay (recording.h), by its number, with run->data: nobody has a request of it,
+ * and it has no place in a sequence space. */
+lcomm_status lcomm_operation_replay(lcomm_comm *comm, lcomm_run *run, uint32_t number);
 
 /* Release an operation that is done, for reuse. */
 void lcomm_operation_release(lcomm_comm *comm, lcomm_operation *operation);
@@ -66,7 +72,7 @@ void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status);
 /* wait.c: wait until an operation in flight sets *flag. */
 lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag);
 
-/* Wait for the operations that nobody has a request of. */
+/* Wait for the operations that nobody has a request of, and for messages between two ranks. */
 lcomm_status lcomm_operations_settle(lcomm_comm *comm);
 
 bool lcomm_operation_waits_for_device(const lcomm_operation *operation);
@@ -87,6 +93,7 @@ lcomm_summary_row *lcomm_operation_row(lcomm_comm *comm, const lcomm_operation *
  * sent another fingerprint already. receive: the fingerprint of the rank before has come. send:
  * tell the next rank if it is time. */
 void lcomm_fingerprint_book_init(lcomm_fingerprint_book *book);
+lcomm_fingerprint lcomm_fingerprint_of(const lcomm_run *run);
 lcomm_status lcomm_fingerprint_begin(const lcomm_run *run);
 void lcomm_fingerprint_receive(lcomm_comm *comm, const void *message);
 void lcomm_fingerprint_send(lcomm_comm *comm, lcomm_operation *operation, double now_s);
@@ -103,6 +110,10 @@ void lcomm_fingerprints_send(lcomm_comm *comm);
  * or a new one. On failure the sentence is written. ARGUMENT, MEMORY. */
 lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run);
 
+/* The plan of a plain call, to be destroyed. Likewise. */
+lcomm_status lcomm_plan_find(lcomm_comm *comm, const lcomm_plan_request *request,
+                             lcomm_plan **plan);
+
 /* Give a run of lcomm_run_find back: it is kept for the next call of its shape. */
 void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run);
 
@@ -110,7 +121,7 @@ void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run);
  * there while nothing is played, because CUDA waits for all that is in streams then. */
 void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run);
 
-/* Destroy those, unless it could wait for us. In the device's turn (device_turn.h). */
+/* Destroy those. In the device's turn (device_turn.h). */
 void lcomm_runs_free_spent(lcomm_comm *comm);
 
 #endif

@@ -9,10 +9,10 @@
 
 static const unsigned successors[LCOMM_PAYLOAD_STATE_COUNT] = {
     [LCOMM_PAYLOAD_EMPTY] = TO(POSTED) | TO(ENCODED) | TO(LOCAL) | TO(ON_DEVICE) | TO(EXPORTED),
-    [LCOMM_PAYLOAD_POSTED] = TO(LOCAL) | TO(ON_DEVICE) | TO(REQUESTED) | TO(HANDLE),
+    [LCOMM_PAYLOAD_POSTED] = TO(LOCAL) | TO(REQUESTED) | TO(HANDLE),
     [LCOMM_PAYLOAD_ENCODED] = TO(LOCAL) | TO(ON_DEVICE),
     [LCOMM_PAYLOAD_LOCAL] = TO(ON_BOTH),
-    [LCOMM_PAYLOAD_ON_DEVICE] = TO(ON_BOTH) | TO(EXPORTED),
+    [LCOMM_PAYLOAD_ON_DEVICE] = TO(ON_BOTH),
     [LCOMM_PAYLOAD_REQUESTED] = TO(MAPPED) | TO(REMOTE) | TO(EMPTY),
     [LCOMM_PAYLOAD_HANDLE] = TO(ON_PEER_DEVICE) | TO(LOCAL) | TO(EMPTY),
     [LCOMM_PAYLOAD_MAPPED] = TO(EMPTY),
@@ -44,7 +44,7 @@ bool lcomm_payload_is_readable(const lcomm_slot_memory *slot) {
 }
 
 bool lcomm_payload_is_complete(const lcomm_slot_memory *slot) {
-  return lcomm_payload_is_readable(slot) || is_one_of(slot, TO(ON_DEVICE) | TO(EXPORTED));
+  return lcomm_payload_is_readable(slot) || slot->state == LCOMM_PAYLOAD_EXPORTED;
 }
 
 /* ------------------------------------------------------------- transitions */
@@ -94,11 +94,6 @@ void lcomm_payload_received_inline(lcomm_slot_memory *slot, uint8_t *bytes) {
 void lcomm_payload_received(lcomm_slot_memory *slot) {
   LCOMM_ASSERT(slot->wire || slot->wire_size == 0);
   become(slot, LCOMM_PAYLOAD_LOCAL);
-}
-
-void lcomm_payload_received_on_device(lcomm_slot_memory *slot) {
-  LCOMM_ASSERT(lcomm_slot_is(slot, LCOMM_SLOT_DIRECT));
-  become(slot, LCOMM_PAYLOAD_ON_DEVICE);
 }
 
 lcomm_status lcomm_payload_request(lcomm_slot_memory *slot, lcomm_payload_state what,

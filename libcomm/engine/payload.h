@@ -35,7 +35,7 @@ typedef enum lcomm_slot_trait {
   LCOMM_SLOT_RECEIVED = 8,   /* it comes by a message */
   LCOMM_SLOT_FORWARDED = 16, /* ... and another message sends it on */
   LCOMM_SLOT_EXPORTS = 32,   /* on a device: its memory handle may be sent */
-  LCOMM_SLOT_DIRECT = 64     /* on a device: messages leave from there, and arrive there */
+  LCOMM_SLOT_FETCHED = 64    /* on a device: a lane fetches it, from the host or from a peer */
 } lcomm_slot_trait;
 
 /* A zero-copy receive. */
@@ -94,11 +94,10 @@ void lcomm_payload_on_device(lcomm_slot_memory *slot);
 void lcomm_payload_on_host(lcomm_slot_memory *slot);
 void lcomm_payload_exported(lcomm_slot_memory *slot);
 
-/* Receives: posted; over, with the payload behind the header, or at `wire`, or on the device. */
+/* Receives: posted; over, with the payload behind the header, or at `wire`. */
 void lcomm_payload_posted(lcomm_slot_memory *slot);
 void lcomm_payload_received_inline(lcomm_slot_memory *slot, uint8_t *bytes);
 void lcomm_payload_received(lcomm_slot_memory *slot);
-void lcomm_payload_received_on_device(lcomm_slot_memory *slot);
 
 /* Post a zero-copy receive of `size` bytes from `rank`: of the payload (REQUESTED) or of its
  * memory handle (HANDLE). TRANSPORT: nothing is posted. */

@@ -5,6 +5,7 @@
 
 #include "libcomm/engine/progress_thread.h"
 #include "libcomm/engine/operation.h"
+#include "libcomm/engine/pair.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 
 #include "libcomm/base/backoff.h"
 #include "libcomm/device/device.h"
+#include "libcomm/engine/recording.h"
 #include "libcomm/engine/siblings.h"
 
 struct lcomm_progress_thread {
@@ -40,7 +42,7 @@ void lcomm_progress_thread_enter(lcomm_progress_thread *thread) {
 }
 
 void lcomm_progress_thread_leave(lcomm_progress_thread *thread) {
-  bool kick = --thread->depth == 0 && thread->comm->operations.first;
+  bool kick = --thread->depth == 0 && lcomm_comm_is_busy(thread->comm);
   pthread_mutex_unlock(&thread->lock);
   if (kick) {
     lcomm_progress_thread_wake(thread);
@@ -79,7 +81,7 @@ bool lcomm_engine_progress(lcomm_comm *comm) {
       comm->deferred.start(comm) != LCOMM_OK) {
     return false;
   }
-  if (!comm->operations.first) {
+  if (!lcomm_comm_is_busy(comm) && !comm->recordings.first) {
     lcomm_links_progress(&comm->links);
     lcomm_control_receive(comm); /* peers that wait ask what this rank does */
   } else if (lcomm_operations_move(comm, &moved) == LCOMM_OK && !moved) {
@@ -94,8 +96,9 @@ static void sleep_a_while(lcomm_progress_thread *thread, unsigned seen) {
   static const double WORK_S = 0.02, IDLE_S = 1.0;
   lcomm_comm *comm = thread->comm;
   double idle_s = lcomm_probe_interval_s(comm) < IDLE_S ? lcomm_probe_interval_s(comm) : IDLE_S;
-  bool working = comm->operations.first != NULL;
+  bool working = lcomm_comm_is_busy(comm);
   lcomm_links_wait_set set = {.watched = {{.fd = thread->bell, .events = POLLIN}}, .count = 1};
+  double longest_s = working ? WORK_S : idle_s, limit_s = lcomm_replays_limit_s(comm, longest_s);
   atomic_store(&thread->asleep, true);
   if (working) {
     lcomm_links_prepare(&comm->links, &set, thread->bell);
@@ -103,7 +106,7 @@ static void sleep_a_while(lcomm_progress_thread *thread, unsigned seen) {
   }
   bool kicked = atomic_load(&thread->events) != seen;
   pthread_mutex_unlock(&thread->lock);
-  bool overslept = !kicked && lcomm_links_sleep(&set, working ? WORK_S : idle_s);
+  bool overslept = !kicked && lcomm_links_sleep(&set, limit_s) && limit_s >= longest_s;
   atomic_store(&thread->asleep, false);
   uint64_t rung = 0;
   (void)!read(thread->bell, &rung, sizeof(rung));
@@ -119,7 +122,7 @@ static void *run_thread(void *argument) {
   lcomm_progress_thread *thread = argument;
   unsigned quiet = 0;
   lcomm_backoff yield = {.yields = LCOMM_BACKOFF_ALWAYS};
-  (void)lcomm_device_bar(); /* but for operations that go step by step */
+  (void)lcomm_device_bar();
   for (;;) {
     while (atomic_load(&thread->waiting) > 0) {
       lcomm_backoff_step(&yield); /* calls go first */
@@ -133,7 +136,7 @@ static void *run_thread(void *argument) {
     if (thread->comm->trace) {
       lcomm_trace_tick(thread->comm->trace);
     }
-    if (quiet > QUIET_ROUNDS || !thread->comm->operations.first) {
+    if (quiet > QUIET_ROUNDS || !lcomm_comm_is_busy(thread->comm)) {
       sleep_a_while(thread, seen);
     }
     pthread_mutex_unlock(&thread->lock);

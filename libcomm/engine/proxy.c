@@ -15,7 +15,9 @@
 static void start(lcomm_run *run) {
   lcomm_tape *tape = run->tape;
   lcomm_run_device_start(run);
-  tape->number++;
+  lcomm_share_begin(run);
+  memset(tape->from, 0, run->plan->schedule.slot_count * sizeof *tape->from);
+  tape->number += !run->recording; /* in a graph it is a constant */
   tape->work_count = 0;
   memset(tape->is_begun, 0, run->plan->schedule.step_count * sizeof *tape->is_begun);
   tape->is_closed = false;
@@ -27,6 +29,10 @@ static void end(lcomm_run *run) {
   run->comm->runs.played -= run->tape->in_flight;
   run->comm->runs.device_works -= run->tape->is_closed;
   run->tape->in_flight = run->tape->is_closed = false;
+}
+
+void lcomm_tape_forget(lcomm_run *run) {
+  end(run);
 }
 
 /* ----------------------------------------------------------------- numbers */
@@ -46,14 +52,28 @@ static bool is_full(const lcomm_run *run) {
   return false;
 }
 
+/* Where lanes fetch what a computation reads. */
+static void place_payloads(const lcomm_run *run, uint32_t index) {
+  const uint32_t *slots = NULL;
+  uint32_t count =
+      lcomm_exec_reads(&run->plan->schedule, &run->plan->schedule.steps[index], &slots);
+  for (uint32_t i = 0; i < count; i++) {
+    const lcomm_slot_memory *slot = slots[i] == LCOMM_SOURCE_SELF ? NULL : &run->slots[slots[i]];
+    if (slot && lcomm_slot_is(slot, LCOMM_SLOT_FETCHED) && !run->tape->from[slots[i]]) {
+      bool stays = slot->state == LCOMM_PAYLOAD_ON_PEER_DEVICE;
+      run->tape->from[slots[i]] = stays ? run->device->slots[slots[i]].there : slot->payload;
+    }
+  }
+}
+
 static lcomm_status begin_computation(lcomm_run *run, const lcomm_computation *it) {
   lcomm_tape *tape = run->tape;
+  place_payloads(run, it->step);
   if (tape->steps[it->step].awaits) {
     let_go(run, it->step);
   }
   tape->is_begun[it->step] = true;
-  tape->works[tape->work_count] = *it;
-  tape->works[tape->work_count++].is_fetched = true; /* with what the lane announces */
+  tape->works[tape->work_count++] = *it;
   run->comm->runs.device_works += tape->steps[it->step].announces;
   return LCOMM_OK;
 }
@@ -63,7 +83,11 @@ static void take_payloads(lcomm_run *run, const lcomm_step *step) {
   for (uint32_t i = 0; step->kind == LCOMM_STEP_ENCODE && i < step->slot_count; i++) {
     lcomm_slot_memory *slot = &run->slots[step->slot + i];
     slot->payload_size = slot->capacity;
-    lcomm_payload_made(slot);
+    if (run->device->share.stays[step->slot + i]) {
+      lcomm_payload_exported(slot);
+    } else {
+      lcomm_payload_made(slot);
+    }
   }
 }
 
@@ -152,13 +176,6 @@ static void end_round(const lcomm_run *run, int before) {
   lcomm_device_unbar(before);
 }
 
-/* Streams of a program wait for an event. */
-static struct lcomm_stream_gate *close_gate(const lcomm_run *run, void *stream) {
-  (void)run;
-  (void)stream;
-  return NULL;
-}
-
 const lcomm_backend_queue lcomm_proxy_queue = {
     .start = start,
     .is_full = is_full,
@@ -174,5 +191,4 @@ const lcomm_backend_queue lcomm_proxy_queue = {
     .close = close_queue,
     .poll_end = poll_end,
     .cancel = cancel,
-    .close_gate = close_gate,
 };

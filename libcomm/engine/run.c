@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "libcomm/base/log.h"
+#include "libcomm/engine/backend.h"
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/flow.h"
 #include "libcomm/engine/operation.h"
@@ -93,8 +94,9 @@ static lcomm_status make_progress_state(lcomm_run *run) {
   run->steps.throttled = calloc(steps / 64 + 1, sizeof *run->steps.throttled);
   run->messages.of_step = calloc(steps + 1, sizeof *run->messages.of_step);
   run->messages.in_flight = calloc(steps + 1, sizeof *run->messages.in_flight);
+  run->messages.due = calloc(steps + 1, sizeof *run->messages.due);
   return run->steps.waiting && run->steps.ready && run->steps.throttled && run->messages.of_step &&
-                 run->messages.in_flight
+                 run->messages.in_flight && run->messages.due
              ? LCOMM_OK
              : LCOMM_ERR_MEMORY;
 }
@@ -111,8 +113,10 @@ void lcomm_run_key(lcomm_run *run, const lcomm_operation_data *data) {
     run->hash.key = (uint32_t)XXH3_64bits(&terms, sizeof(terms)) | 1;
     run->terms = terms;
   }
-  run->hash.parameters =
-      run->hash.key ^ run->comm->operations.history[lcomm_op_kind_sequence_space(terms.op_kind)];
+  uint32_t before =
+      run->channel > 0 ? run->channel * UINT32_C(0x9e3779b1)
+                       : run->comm->operations.history[lcomm_op_kind_sequence_space(terms.op_kind)];
+  run->hash.parameters = run->hash.key ^ before;
 }
 
 /* One rank's plan is enough to see what all do. */
@@ -145,7 +149,10 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_sequence
   made->comm = comm;
   made->space = space;
   made->backend = lcomm_backend_of(comm, plan);
-  lcomm_status status = made->backend->make(made, make_all);
+  /* Lanes would wait for messages that leave the vector as it is. */
+  lcomm_status status =
+      made->backend == &lcomm_backend_taped ? lcomm_plan_part_slots(plan) : LCOMM_OK;
+  status = status == LCOMM_OK ? made->backend->make(made, make_all) : status;
   if (status == LCOMM_ERR_MEMORY) {
     lcomm_error_thread(status, "no memory for the buffers of %s of %llu elements",
                        lcomm_collective_name(plan->collective), (unsigned long long)plan->count);
@@ -204,6 +211,7 @@ void lcomm_run_destroy(lcomm_run *run) {
   free(run->steps.throttled);
   free(run->messages.of_step);
   free(run->messages.in_flight);
+  free(run->messages.due);
   free(run->fastpath.sends);
   free(run->flow.parts);
   lcomm_plan_destroy((lcomm_plan *)run->plan);

@@ -7,9 +7,7 @@
 
 #include <stdlib.h>
 
-#include "libcomm/device/stream_gate.h"
 #include "libcomm/engine/device_turn.h"
-#include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/tape.h"
 
@@ -67,7 +65,6 @@ lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
   device->ordinal = ordinal;
   LCOMM_TRY(got(device, "stream", table->use(ordinal)));
   LCOMM_TRY(got(device, "stream", table->facts(ordinal, &facts)));
-  device->can_gate = facts.waits_for_values;
   device->can_share = facts.shares_memory;
   LCOMM_TRY(got(device, "kernels", table->load()));
   LCOMM_TRY(make_events(device));
@@ -82,9 +79,6 @@ lcomm_status lcomm_run_device_make_stream(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   LCOMM_TRY(got(device, "stream", device->table->stream.work_create(&device->own_stream)));
   device->stream = device->own_stream;
-  if (run->comm->settings.progress == LCOMM_PROGRESS_THREAD) {
-    lcomm_stream_gate_prepare(device->table);
-  }
   return LCOMM_OK;
 }
 
@@ -100,11 +94,9 @@ static void *get_vector(int ordinal, size_t size) {
 }
 
 void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size) {
-  lcomm_status status = lcomm_device_quiesce(comm);
   unsigned depth = lcomm_turn_give(comm);
-  void *memory = status == LCOMM_OK ? get_vector(ordinal, size) : NULL;
+  void *memory = get_vector(ordinal, size);
   lcomm_turn_take(comm, depth);
-  lcomm_device_resume();
   return memory;
 }
 
@@ -175,22 +167,47 @@ static lcomm_status make_topk(lcomm_run *run, uint32_t index, uint8_t *memory, s
 
 /* --------------------------------------------------------------- memory */
 
-static size_t payloads_size(const lcomm_run *run) {
-  size_t total = 0;
+/* Bytes of payloads that lie as in pinned memory. */
+static size_t mirrored_size(const lcomm_run *run) {
+  size_t end = 0;
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
-    total += aligned(run->plan->slot_sizes[i].bound);
+    if (run->slots[i].own_payload) {
+      size_t here = (size_t)(run->slots[i].own_payload - run->arena);
+      end = here + run->plan->slot_sizes[i].bound;
+    }
   }
-  return total;
+  return aligned(end);
+}
+
+/* Where the payload of a slot is, from the first. As in pinned memory, so that those of slots that
+ * follow each other cross as one; slots without memory there have theirs at the end. */
+static size_t place_of(const lcomm_run *run, uint32_t slot, size_t *end) {
+  const lcomm_slot_memory *it = &run->slots[slot];
+  size_t size = aligned(run->plan->slot_sizes[slot].bound);
+  if (it->own_payload) {
+    return (size_t)(it->own_payload - run->arena);
+  }
+  *end += size;
+  return *end - size;
+}
+
+static size_t payloads_size(const lcomm_run *run) {
+  size_t end = mirrored_size(run);
+  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
+    (void)place_of(run, i, &end);
+  }
+  return end;
 }
 
 /* Scratch for reading any payload of top-k. */
+enum { SPARSE_READERS = LCOMM_LANE_COUNT + 1 };
+
 static size_t sparse_size(const lcomm_run *run) {
   size_t most = 0;
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
-    uint64_t count = run->plan->schedule.slots[i].count, bound = run->plan->slot_sizes[i].bound;
     if (lcomm_run_is_sparse(run, i)) {
-      uint64_t entries = count < bound ? count : bound; /* each takes a byte and more */
-      size_t size = run->device->table->kernels->topk_scratch(entries, bound);
+      size_t size = run->device->table->kernels->topk_scratch(lcomm_run_device_entries(run, i),
+                                                              run->plan->slot_sizes[i].bound);
       most = size > most ? size : most;
     }
   }
@@ -198,11 +215,17 @@ static size_t sparse_size(const lcomm_run *run) {
 }
 
 static void place_payloads(lcomm_run *run) {
-  uint8_t *place = run->device->memory;
+  size_t end = mirrored_size(run);
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
-    run->device->slots[i].payload = place;
-    place += aligned(run->plan->slot_sizes[i].bound);
+    run->device->slots[i].payload = run->device->memory + place_of(run, i, &end);
   }
+}
+
+static void place_scratch(lcomm_run_device *device, uint8_t *place, size_t size) {
+  for (int lane = 0; lane < LCOMM_LANE_COUNT; lane++) {
+    device->sparse_scratch[lane] = place + (size_t)lane * size;
+  }
+  device->applied_scratch = place + LCOMM_LANE_COUNT * size;
 }
 
 static bool make_tables(lcomm_run *run) {
@@ -243,20 +266,19 @@ static void drop_host_encoders(lcomm_run *run) {
 lcomm_status lcomm_run_device_make(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   size_t payloads = payloads_size(run), sparse = sparse_size(run), scratch = 0;
-  if (!make_tables(run) || lcomm_device_zcopy_make(run) != LCOMM_OK ||
-      each_topk(run, NULL, &scratch) != LCOMM_OK) {
+  if (!make_tables(run) || each_topk(run, NULL, &scratch) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;
   }
   size_t slots = (size_t)run->plan->schedule.slot_count + 1;
-  size_t all = payloads + 2 * sparse + scratch + DEVICE_ALIGN;
+  size_t all = payloads + SPARSE_READERS * sparse + scratch + DEVICE_ALIGN;
   LCOMM_TRY(got(device, "memory", device->table->memory.get(all, (void **)&device->memory)));
   LCOMM_TRY(got(
       device, "pinned memory",
       device->table->memory.pinned_get(slots * sizeof(uint64_t), (void **)&device->payload_sizes)));
   place_payloads(run);
-  device->sparse_scratch[0] = device->memory + payloads;
-  device->sparse_scratch[1] = device->memory + payloads + sparse;
-  lcomm_status status = each_topk(run, device->memory + payloads + 2 * sparse, &scratch);
+  place_scratch(device, device->memory + payloads, sparse);
+  lcomm_status status =
+      each_topk(run, device->memory + payloads + SPARSE_READERS * sparse, &scratch);
   drop_host_encoders(run);
   return status;
 }
@@ -281,7 +303,6 @@ void lcomm_run_device_free(lcomm_run *run) {
   }
   const lcomm_device_table *table = device->table;
   int before = lcomm_run_device_enter(run);
-  lcomm_device_quiesce_to_free();
   if (device->own_stream) {
     (void)table->stream.finish(device->own_stream);
   }
@@ -290,7 +311,6 @@ void lcomm_run_device_free(lcomm_run *run) {
     table->kernels->topk_destroy(device->topk[i]);
   }
   free_events(device);
-  lcomm_device_zcopy_free(run);
   (void)table->memory.free(run->own_vector);
   (void)table->memory.free(run->own_input);
   (void)table->memory.pinned_free(run->arena);
@@ -308,5 +328,4 @@ void lcomm_run_device_free(lcomm_run *run) {
   lcomm_run_device_leave(run, before);
   free(device);
   run->device = NULL;
-  lcomm_device_resume();
 }

@@ -15,6 +15,8 @@
 
 #include "libcomm/device/device.h"
 #include "libcomm/engine/exec.h"
+#include "libcomm/engine/peer_memory.h"
+#include "libcomm/sched/lane.h"
 
 /* Computations that were put into the stream and are not over. */
 enum { LCOMM_DEVICE_WORKS = 64 };
@@ -26,10 +28,9 @@ typedef struct lcomm_device_work {
 
 /* What the device has of a slot; where its payload is, says its state (payload.h). */
 typedef struct lcomm_device_slot {
-  uint8_t *payload;      /* memory for it on this device */
-  const uint8_t *mapped; /* where kernels read it if not there: at its sender, in the vector */
-  uint8_t *handle;       /* its memory handle, of slots that may be exported */
-  const void *handle_of; /* the memory that `handle` describes if that stays as it is, or NULL */
+  uint8_t *payload;     /* memory for it on this device */
+  uint8_t *handle;      /* its memory handle, of slots that may be exported */
+  const uint8_t *there; /* ON_PEER_DEVICE: where it is at its sender */
 } lcomm_device_slot;
 
 /* Scratch of one launch: as many entries as a step has slots. */
@@ -48,21 +49,23 @@ typedef struct lcomm_device_works {
 typedef struct lcomm_run_device {
   const lcomm_device_table *table;
   int ordinal;
-  bool can_gate;    /* its streams can wait for values, see stream_gate.h */
-  bool is_tried;    /* an operation has ended: what it opens at peers is open */
-  bool in_flight;   /* an operation goes step by step */
-  bool was_barred;  /* before this round of it, see lcomm_device_bar() */
   bool can_share;   /* its memory can be read by other processes, see device_zcopy.h */
-  void *stream;     /* what follows is put into it */
+  void *stream;     /* what follows is put into it, */
+  lcomm_lane lane;  /* which is this one of a tape's, else the first */
   void *own_stream; /* the same; NULL where that is a lane (lanes.h) */
 
   uint8_t *memory; /* of the device: all payloads, then scratch of the encoders */
   lcomm_device_slot *slots;
-  uint8_t *handle_memory;  /* that peers can map */
+  uint8_t *handle_memory;  /* that peers can map; NULL where no slot is exported */
+  lcomm_run_share share;   /* of `memory` */
   lcomm_cuda_topk **topk;  /* per step, NULL where the step is no top-k ENCODE */
   uint64_t *payload_sizes; /* pinned: what the encoders of top-k made, per slot */
-  void *sparse_scratch[2]; /* of the device: for payloads of top-k that are read */
+  /* Of the device, for payloads of top-k that are read: in each lane one at a time, and in that
+   * of results another one. */
+  void *sparse_scratch[LCOMM_LANE_COUNT], *applied_scratch;
   lcomm_device_launch launch;
+  struct lcomm_device_batch *batch; /* of a run that plays tapes */
+  const uint64_t *more_seed; /* of the device: of a recording that rounds by chance, or NULL */
   lcomm_device_works works;
 
   bool is_closed;       /* nothing follows for this operation, and `end` is not over */
@@ -73,19 +76,7 @@ typedef struct lcomm_run_device {
   uint64_t *found_here; /* pinned: the same */
 } lcomm_run_device;
 
-/* device_quiesce.c: wait until no stream of this process is held, and nothing is played on a device
- * of this communicator beside operations that go step by step. Let no stream be held until
- * lcomm_device_resume(), which follows even a failure: between the two, memory and
- * streams can be made and freed, without the communicator's turn (device_turn.h). The operations of
- * the communicator go on meanwhile. TIMEOUT, or what failed. */
-bool lcomm_device_is_quiet(const lcomm_comm *comm);
-lcomm_status lcomm_device_quiesce(lcomm_comm *comm);
-void lcomm_device_resume(void);
-/* The same where nothing of the communicator is held any more, and only for a while. */
-void lcomm_device_quiesce_to_free(void);
-
-/* A vector on device `ordinal`; NULL when memory is short. Freed while things are quiet (NULL ok).
- */
+/* A vector on device `ordinal`; NULL when memory is short. free: NULL ok. */
 void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size);
 void lcomm_device_vector_free(lcomm_comm *comm, void *memory);
 
@@ -110,11 +101,15 @@ lcomm_status lcomm_run_device_follow_event(lcomm_run *run, void *event);
 /* OK where `error`, of a call of the table, is 0; else the communicator has failed: SYSTEM. */
 lcomm_status lcomm_run_device_check(lcomm_run *run, const char *what, int error);
 
-/* Where the payload of a slot is, as this device sees it. */
+/* Entries that a payload of top-k has at most. Each takes a byte and more. */
+static inline uint64_t lcomm_run_device_entries(const lcomm_run *run, uint32_t slot) {
+  uint64_t count = run->plan->schedule.slots[slot].count, bound = run->plan->slot_sizes[slot].bound;
+  return count < bound ? count : bound;
+}
+
+/* Where the payload of a slot is on this device. */
 static inline uint8_t *lcomm_device_payload(const lcomm_run *run, uint32_t slot) {
-  const lcomm_run_device *device = run->device;
-  const uint8_t *mapped = device->slots[slot].mapped;
-  return mapped ? (uint8_t *)(uintptr_t)mapped : device->slots[slot].payload; /* only read */
+  return run->device->slots[slot].payload;
 }
 
 #endif

@@ -5,9 +5,9 @@
  * new one; giving it back; retiring it. */
 
 #include "libcomm/base/error.h"
-#include "libcomm/device/stream_gate.h"
 #include "libcomm/engine/backend.h"
 #include "libcomm/engine/operation.h"
+#include "libcomm/engine/recording.h"
 #include "libcomm/engine/run_device.h"
 #include "libcomm/engine/tape.h"
 
@@ -25,7 +25,8 @@ void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run) {
 }
 
 void lcomm_runs_free_spent(lcomm_comm *comm) {
-  while (comm->runs.spent && lcomm_device_is_quiet(comm)) {
+  lcomm_recordings_retire(comm);
+  while (comm->runs.spent) {
     lcomm_run *run = comm->runs.spent;
     comm->runs.spent = run->cached.next;
     lcomm_run_destroy(run);
@@ -36,26 +37,11 @@ void lcomm_run_keep(lcomm_comm *comm, lcomm_run *run) {
   lcomm_run_cache_put(&comm->runs.cache, run);
 }
 
-/* A run on a device is made only when all stream gates are open, and by then one that was in flight
- * may be in the cache again. So all ranks have the same runs, whichever is faster, and what peers
- * have opened of each other stays in use. */
-static lcomm_run *take_when_nothing_is_held(lcomm_comm *comm, const lcomm_plan_request *request) {
-  if (!lcomm_memory_is_on_device(request->location) || lcomm_stream_gate_count() == 0) {
-    return NULL;
-  }
-  lcomm_run *run = NULL;
-  if (lcomm_device_quiesce(comm) == LCOMM_OK) { /* a failure is found again below */
-    run = take_cached(comm, request);
-  }
-  lcomm_device_resume();
-  return run;
-}
-
-static lcomm_status make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
+lcomm_status lcomm_plan_find(lcomm_comm *comm, const lcomm_plan_request *request,
+                             lcomm_plan **plan) {
   lcomm_why why;
-  lcomm_plan *plan = NULL;
   lcomm_status status = lcomm_plan_create(request, &comm->settings.policy,
-                                          lcomm_topo_of_calls(comm), comm->rank, &plan, &why);
+                                          lcomm_topo_of_calls(comm), comm->rank, plan, &why);
   if (status == LCOMM_ERR_MEMORY) {
     return lcomm_fail(comm, status, "%s of %llu elements: %s",
                       lcomm_collective_name(request->collective),
@@ -66,7 +52,13 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_plan_request *request, lc
                         lcomm_collective_name(request->collective),
                         (unsigned long long)request->count, why.text);
   }
-  status = lcomm_run_create(comm, plan, LCOMM_SEQUENCE_SPACE_CALLS, run);
+  return LCOMM_OK;
+}
+
+static lcomm_status make(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
+  lcomm_plan *plan = NULL;
+  LCOMM_TRY(lcomm_plan_find(comm, request, &plan));
+  lcomm_status status = lcomm_run_create(comm, plan, LCOMM_SEQUENCE_SPACE_CALLS, run);
   if (status != LCOMM_OK) {
     return lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
   }
@@ -75,7 +67,6 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_plan_request *request, lc
 
 lcomm_status lcomm_run_find(lcomm_comm *comm, const lcomm_plan_request *request, lcomm_run **run) {
   *run = take_cached(comm, request);
-  *run = *run ? *run : take_when_nothing_is_held(comm, request);
   if (*run) {
     return LCOMM_OK;
   }

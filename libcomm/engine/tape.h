@@ -16,32 +16,40 @@
  * Computations play on a copy of the run with slots of its own, because where a payload is by the
  * tape and where it is by the messages are two things. */
 
+#include "libcomm/device/device.h"
 #include "libcomm/engine/exec.h"
 #include "libcomm/engine/lanes.h"
 
-enum { LCOMM_TAPE_NONE = -1 };
+enum { LCOMM_TAPE_NONE = -1, LCOMM_TAPE_NUMBERS = 64 };
 
 /* A computation of the schedule; unused for messages. */
 typedef struct lcomm_tape_step {
   lcomm_lane lane;
+  uint32_t last;  /* of its group (../sched/lane_group.h): they are played together */
   bool awaits;    /* messages: it has a `go` */
   bool announces; /* messages wait for it: it has a `ready` */
-  bool is_joined; /* lanes after its own wait for its event */
+  bool is_joined; /* lanes after its own wait for its event; of the last of a group */
   void *event;    /* of those */
-  /* The last step of each lane before its own that it waits for, or NONE. */
+  /* The last group of each lane before its own that it waits for, by its last step, or NONE. */
   int64_t follows[LCOMM_LANE_COUNT];
 } lcomm_tape_step;
 
 typedef struct lcomm_tape {
   const lcomm_lanes *lanes;
   lcomm_tape_step *steps; /* one more than the schedule has: staging out */
-  bool uses_sums;         /* something is in the lane of sums */
-  void *staged, *done;    /* events: staging in, all of it */
-  lcomm_run copy;         /* that is played on, with slots and counts of its own: */
+  bool waits_for_staging[LCOMM_LANE_COUNT];
+  void *drained[LCOMM_LANE_COUNT]; /* events, of a recording: nothing follows in that lane */
+  void *staged, *done;             /* events: staging in, all of it */
+  lcomm_run copy;                  /* that is played on, with slots and counts of its own: */
   lcomm_slot_memory *slots;
-  uint32_t *waiting; /* see lcomm_run_steps */
-  uint32_t *numbers; /* pinned: go and ready of each step, then end */
-  uint32_t number;   /* of the operation */
+  uint32_t *waiting;    /* see lcomm_run_steps */
+  uint32_t *numbers;    /* pinned: go and ready of each step, then end, start, begun, free */
+  const uint8_t **from; /* pinned: of slots that are fetched, where the payload is, or NULL */
+  uint32_t number;      /* of the operation; of a recording always 1 */
+  /* What the lane in which things are played is to do with numbers, and was not told yet: as many
+   * as can be in one call. */
+  lcomm_device_number told[LCOMM_TAPE_NUMBERS];
+  uint32_t told_count;
   /* Of the proxy: computations whose dependencies are over and that are not; each step: have its
    * dependencies been over? Is the operation not over; are all steps? */
   lcomm_computation *works;
@@ -57,6 +65,13 @@ typedef struct lcomm_tape {
 lcomm_status lcomm_tape_open(lcomm_run *run);
 lcomm_status lcomm_tape_make(lcomm_run *run);
 void lcomm_tape_free(lcomm_run *run);
+
+/* Make it the tape of a recording, which waits for its first replay. Between lcomm_run_enter and
+ * lcomm_run_leave. SYSTEM with a sentence in lcomm_error_thread_text. */
+lcomm_status lcomm_tape_record(lcomm_run *run);
+
+/* proxy.c: an operation was started only to be recorded. */
+void lcomm_tape_forget(lcomm_run *run);
 
 /* An operation was started and has not moved, and all is known that it works on: take the copy to
  * play on. */
@@ -81,6 +96,28 @@ static inline uint32_t *lcomm_tape_ready(const lcomm_run *run, uint32_t step) {
 
 static inline uint32_t *lcomm_tape_end(const lcomm_run *run) {
   return &run->tape->numbers[2 * run->plan->schedule.step_count];
+}
+
+/* Those that recordings have besides. */
+static inline uint32_t *lcomm_tape_start(const lcomm_run *run) {
+  return lcomm_tape_end(run) + 1;
+}
+
+static inline uint32_t *lcomm_tape_begun(const lcomm_run *run) {
+  return lcomm_tape_end(run) + 2;
+}
+
+static inline uint32_t *lcomm_tape_free_gate(const lcomm_run *run) {
+  return lcomm_tape_end(run) + 3;
+}
+
+/* Bytes of all of them; without the last one. */
+static inline size_t lcomm_tape_numbers_size(const lcomm_plan *plan) {
+  return (2 * (size_t)plan->schedule.step_count + 4) * sizeof(uint32_t);
+}
+
+static inline size_t lcomm_tape_reset_size(const lcomm_plan *plan) {
+  return lcomm_tape_numbers_size(plan) - sizeof(uint32_t);
 }
 
 #endif

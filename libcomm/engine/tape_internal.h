@@ -9,9 +9,29 @@
 #include "libcomm/engine/run_device.h"
 #include "libcomm/engine/tape.h"
 
-/* Fill in the steps of a schedule, which are zero, and that of staging out. False without memory.
- */
-bool lcomm_tape_relate(const lcomm_schedule *schedule, lcomm_tape_step *steps);
+/* Fill in the steps of a plan's schedule, which are zero, and that of staging out; say which lanes
+ * begin with something that waits for nothing in the first one, where data is staged in. MEMORY. */
+lcomm_status lcomm_tape_relate(const lcomm_plan *plan, lcomm_tape_step *steps,
+                               bool waits_for_staging[LCOMM_LANE_COUNT]);
+
+/* Which steps may wait until a message of this rank is over, because they depend on it, or are put
+ * into lanes behind one that does. */
+void lcomm_tape_find_late(const lcomm_schedule *schedule, const lcomm_tape_step *steps, bool *late);
+
+/* The first step of a group whose last one this is. */
+uint32_t lcomm_tape_group_first(const lcomm_schedule *schedule, const lcomm_tape_step *steps,
+                                uint32_t last);
+
+/* Are all that a REDUCE adds payloads of dense codecs, or values? */
+static inline bool lcomm_tape_sums_dense(const lcomm_plan *plan, const lcomm_step *sum) {
+  const uint32_t *sources = plan->schedule.sources + sum->sources;
+  bool dense = true;
+  for (uint32_t i = 0; i < sum->slot_count; i++) {
+    dense &= sources[i] == LCOMM_SOURCE_SELF ||
+             !lcomm_format_is_sparse(&plan->stages[plan->schedule.slots[sources[i]].stage].format);
+  }
+  return dense;
+}
 
 static inline void *lcomm_tape_stream(const lcomm_run *run, lcomm_lane lane) {
   return run->tape->lanes->stream[lane];
@@ -20,6 +40,7 @@ static inline void *lcomm_tape_stream(const lcomm_run *run, lcomm_lane lane) {
 /* What is computed from here on is computed in this lane. */
 static inline void lcomm_tape_turn_to(lcomm_run *run, lcomm_lane lane) {
   run->device->stream = lcomm_tape_stream(run, lane);
+  run->device->lane = lane;
 }
 
 #endif

@@ -7,9 +7,12 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/base/error.h"
 #include "libcomm/engine/backend.h"
+#include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/diagnose.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/other_waits.h"
+#include "libcomm/engine/pair.h"
+#include "libcomm/engine/recording.h"
 #include "libcomm/engine/siblings.h"
 
 /* How long a rank that has nothing to do stays awake: adaptive spinning. To wake up
@@ -74,7 +77,8 @@ void lcomm_comm_sleep(lcomm_comm *comm, double limit_s) {
   lcomm_links_prepare(&comm->links, &set, -1);
   set.blind |= comm->runs.device_works > 0;
   bool joined = lcomm_siblings_prepare(comm, &set);
-  comm->waiting.overslept = sleep_in_pieces(comm, &set, limit_s);
+  double until_s = lcomm_replays_limit_s(comm, limit_s);
+  comm->waiting.overslept = sleep_in_pieces(comm, &set, until_s) && until_s >= limit_s;
   lcomm_links_awake(&comm->links);
   lcomm_siblings_awake(comm, joined);
 }
@@ -125,6 +129,7 @@ static lcomm_status check_operation(lcomm_comm *comm, const lcomm_operation *ope
 static lcomm_status check_oldest(lcomm_comm *comm, double since_s) {
   const lcomm_operation *oldest = comm->operations.first;
   LCOMM_TRY(oldest ? check_operation(comm, oldest, since_s) : LCOMM_OK);
+  LCOMM_TRY(lcomm_pairs_check(comm));
   return check_network(comm, since_s);
 }
 
@@ -137,9 +142,10 @@ static lcomm_status cancel_on_failure(lcomm_comm *comm, lcomm_status status) {
 
 static lcomm_status check_awaited(lcomm_comm *comm) {
   for (const lcomm_operation *it = comm->operations.first; it; it = it->next) {
-    bool awaited = it->detached || it->tested_s > 0;
+    bool awaited = it->streamed || it->tested_s > 0;
     LCOMM_TRY(awaited ? check_operation(comm, it, it->tested_s) : LCOMM_OK);
   }
+  LCOMM_TRY(lcomm_pairs_check(comm));
   return check_network(comm, 0);
 }
 
@@ -192,6 +198,9 @@ static lcomm_status wait_for(lcomm_comm *comm, const bool *flag) {
       row = oldest ? lcomm_operation_row(comm, oldest) : NULL;
     }
     LCOMM_TRY(lcomm_operations_move(comm, &moved));
+    if (comm->runs.reads_awaited > 0) {
+      LCOMM_TRY(cancel_on_failure(comm, lcomm_device_read_awaited(comm)));
+    }
     if (moved) {
       if (backoff.steps > 1) {
         count_wait(comm, row, idle_since_s);
@@ -235,5 +244,5 @@ lcomm_status lcomm_operations_settle(lcomm_comm *comm) {
        it = find_detached(comm)) {
     status = lcomm_operations_wait(comm, &it->over);
   }
-  return status;
+  return status == LCOMM_OK ? lcomm_pairs_settle(comm) : status;
 }

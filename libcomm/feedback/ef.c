@@ -94,17 +94,6 @@ lcomm_status lcomm_ef_holders(const lcomm_ef *ef, int *holders) {
 
 /* ------------------------------------------------------------------ life */
 
-lcomm_status lcomm_ef_quiesce(const lcomm_ef *ef) {
-  return lcomm_memory_is_on_device(ef->request.location) ? lcomm_device_quiesce(ef->comm)
-                                                         : LCOMM_OK;
-}
-
-void lcomm_ef_resume(const lcomm_ef *ef) {
-  if (lcomm_memory_is_on_device(ef->request.location)) {
-    lcomm_device_resume();
-  }
-}
-
 static void retire_runs(lcomm_ef *ef) {
   lcomm_run_retire(ef->comm, ef->run);
   lcomm_run_retire(ef->comm, ef->exact_run);
@@ -114,9 +103,7 @@ static void retire_runs(lcomm_ef *ef) {
 void lcomm_ef_replace(lcomm_ef *ef, lcomm_ef_state *state) {
   lcomm_run_retire(ef->comm, ef->run);
   ef->run = NULL;
-  (void)lcomm_ef_quiesce(ef); /* a failure is the communicator's already */
   lcomm_ef_state_free(ef->comm, ef->request.location, &ef->state);
-  lcomm_ef_resume(ef);
   ef->state = *state;
   ef->past = (lcomm_ef_past){.exists = false};
   *state = (lcomm_ef_state){0};
@@ -160,22 +147,17 @@ lcomm_status lcomm_ef_move(lcomm_ef *ef, lcomm_memory_location location) {
   if (lcomm_memory_is_beside(location, ef->request.location)) {
     return LCOMM_OK;
   }
-  lcomm_status status = lcomm_device_quiesce(ef->comm);
-  if (status == LCOMM_OK && !copy_state(ef, location, &moved)) {
-    status = lcomm_ef_out_of_memory(ef);
-  }
-  if (status == LCOMM_OK) {
-    retire_runs(ef);
-    lcomm_ef_state_free(ef->comm, ef->request.location, &ef->state);
-    lcomm_ef_state_free(ef->comm, ef->request.location, &ef->spent);
-    ef->state = moved;
-    ef->past = (lcomm_ef_past){.exists = false};
-    ef->request.location = location;
-  } else {
+  if (!copy_state(ef, location, &moved)) {
     lcomm_ef_state_free(ef->comm, location, &moved);
+    return lcomm_ef_out_of_memory(ef);
   }
-  lcomm_device_resume();
-  return status;
+  retire_runs(ef);
+  lcomm_ef_state_free(ef->comm, ef->request.location, &ef->state);
+  lcomm_ef_state_free(ef->comm, ef->request.location, &ef->spent);
+  ef->state = moved;
+  ef->past = (lcomm_ef_past){.exists = false};
+  ef->request.location = location;
+  return LCOMM_OK;
 }
 
 /* ---------------------------------------------------------------- policy */
@@ -196,17 +178,13 @@ static bool fits_policy(const lcomm_ef *ef, const lcomm_plan *plan) {
 
 lcomm_status lcomm_ef_follow_policy(lcomm_ef *ef, bool *leaves) {
   lcomm_plan *plan = NULL;
-  lcomm_status status = lcomm_ef_quiesce(ef);
   retire_runs(ef);
   lcomm_ef_state_free(ef->comm, ef->request.location, &ef->spent);
   lcomm_ef_forget_past(ef);
   if (!(ef->momentum > 0)) {
     lcomm_ef_array_free(ef->comm, ef->request.location, &ef->state.velocity);
   }
-  lcomm_ef_resume(ef);
-  if (status == LCOMM_OK) {
-    status = lcomm_ef_make_plan(ef, false, 0, &plan);
-  }
+  lcomm_status status = lcomm_ef_make_plan(ef, false, 0, &plan);
   *leaves = status == LCOMM_OK && !fits_policy(ef, plan);
   lcomm_plan_destroy(plan);
   return status;

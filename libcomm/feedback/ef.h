@@ -115,7 +115,7 @@ void lcomm_ef_replace(lcomm_ef *ef, lcomm_ef_state *state);
  * *leaves: what is kept here cannot stay. */
 lcomm_status lcomm_ef_follow_policy(lcomm_ef *ef, bool *leaves);
 
-/* Between operations; lcomm_device_quiesce first where memory of a device is in use. */
+/* Between operations. */
 void lcomm_ef_free(lcomm_ef *ef);
 
 /* ----------------------------------------------------------------- parts */
@@ -142,10 +142,5 @@ bool lcomm_ef_needs_velocity(const lcomm_ef *ef, const lcomm_plan *plan);
 /* Inside: a plan by the policy, or an exact one; memory is short. */
 lcomm_status lcomm_ef_make_plan(const lcomm_ef *ef, bool exact, double density, lcomm_plan **plan);
 lcomm_status lcomm_ef_out_of_memory(const lcomm_ef *ef);
-
-/* Inside: until resume, which follows even a failure, memory of its device can be made and freed.
- */
-lcomm_status lcomm_ef_quiesce(const lcomm_ef *ef);
-void lcomm_ef_resume(const lcomm_ef *ef);
 
 #endif

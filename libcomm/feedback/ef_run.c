@@ -94,13 +94,8 @@ static lcomm_status make_lossy(lcomm_ef *ef, double density) {
   return LCOMM_OK;
 }
 
-/* Memory of a device is made and freed while no stream is held. */
-static lcomm_status begin_making(lcomm_ef *ef) {
-  lcomm_status status = lcomm_ef_quiesce(ef);
-  if (status == LCOMM_OK) {
-    lcomm_ef_state_free(ef->comm, ef->request.location, &ef->spent);
-  }
-  return status;
+static void free_spent(lcomm_ef *ef) {
+  lcomm_ef_state_free(ef->comm, ef->request.location, &ef->spent);
 }
 
 static bool has_spent(const lcomm_ef *ef) {
@@ -124,7 +119,7 @@ static bool is_stage(const lcomm_ef *ef, double density) {
 }
 
 static lcomm_status make_stage(lcomm_ef *ef, double density) {
-  LCOMM_TRY(begin_making(ef));
+  free_spent(ef);
   if (!is_stage(ef, density)) {
     LCOMM_TRY(make_lossy(ef, density));
   }
@@ -133,16 +128,12 @@ static lcomm_status make_stage(lcomm_ef *ef, double density) {
 
 static lcomm_status take_lossy(lcomm_ef *ef, uint64_t step) {
   double density = lcomm_warmup_density(&ef->comm->settings.policy, step);
-  if (is_stage(ef, density) && is_ready(ef, ef->run)) {
-    return LCOMM_OK;
-  }
-  lcomm_status status = make_stage(ef, density);
-  lcomm_ef_resume(ef);
-  return status;
+  bool is_made = is_stage(ef, density) && is_ready(ef, ef->run);
+  return is_made ? LCOMM_OK : make_stage(ef, density);
 }
 
 static lcomm_status make_exact(lcomm_ef *ef) {
-  LCOMM_TRY(begin_making(ef));
+  free_spent(ef);
   return ef->exact_run ? LCOMM_OK : make_run(ef, true, 0, &ef->exact_run);
 }
 
@@ -152,12 +143,7 @@ static lcomm_status prepare_exact(lcomm_ef *ef) {
 }
 
 static lcomm_status take_exact(lcomm_ef *ef) {
-  if (is_ready(ef, ef->exact_run)) {
-    return LCOMM_OK;
-  }
-  lcomm_status status = prepare_exact(ef);
-  lcomm_ef_resume(ef);
-  return status;
+  return is_ready(ef, ef->exact_run) ? LCOMM_OK : prepare_exact(ef);
 }
 
 lcomm_status lcomm_ef_take_run(lcomm_ef *ef, uint64_t step, lcomm_run **run) {
@@ -179,7 +165,6 @@ lcomm_status lcomm_ef_take_flush_run(lcomm_ef *ef, lcomm_run **run) {
   lcomm_ef_remember(ef);
   if (!ef->exact_run || has_spent(ef) || !lcomm_ef_can_undo(ef)) {
     status = prepare_flush(ef);
-    lcomm_ef_resume(ef);
   }
   *run = ef->exact_run;
   return status;

@@ -181,7 +181,7 @@
  *   itself counts instead of the preset's, and its patterns come before those of the
  *   preset. All have net[size>=4K&size<=64K]=int8. What they cost in accuracy:
  *   tools/bench/RESULTS.md
- *     int4:safe   net=int4:block=128+ef+zstd, about 9 to 14 times fewer bytes
+ *     int4:safe   net=int4:block=128+ef+zstd, about 7 to 14 times fewer bytes
  *     topk:safe   net=topk:0.25,values=int8+ef+zstd, about 11 times fewer; for SGD,
  *                 not for Adam
  *     topk:fast   net=topk:0.08,values=int8+ef+zstd ramp=0.25@150, over 20 times

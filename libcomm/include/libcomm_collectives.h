@@ -159,9 +159,9 @@ LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
  * begin when the stream has come to them, and what is put into the stream after
  * them sees the result. What fails after an early return lets the stream go on, with a result that
  * means nothing, and is returned by the next call on the communicator. Other arguments and errors
- * as those of the calls without a stream; ARGUMENT for buffers on the host, and for a stream that
- * is being captured into a graph: the host takes part in the call. The time-out counts from when
- * the rank's own device has come to the call.
+ * as those of the calls without a stream; ARGUMENT for buffers on the host. The time-out counts
+ * from when the rank's own device has come to the call. `counts` is read during the call only. The
+ * same with a residual: lcomm_allreduce_ef_on_stream() in libcomm_interpose.h.
  *
  * They return at once, the first call of a shape as the hundredth, and the stream waits for an
  * event. A thread moves messages from the first such call on, or from the first one without a
@@ -169,33 +169,77 @@ LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
  * LCOMM_PROGRESS=calls; for them it calls no CUDA. The program may get and
  * free memory, make streams and load kernels at any time. Where all streams of a device share one
  * queue (CUDA_DEVICE_MAX_CONNECTIONS=1), these calls, and reports of tensors there
- * (lcomm_tensor_ready), come in one order on all ranks. The first call of a shape gets memory
- * itself, for which CUDA may wait until the device is idle: no stream may wait then for something
- * that the calling thread does later. All that takes devices whose streams wait for
- * numbers, transports that let a thread move messages (of MPI's, MPI_THREAD_MULTIPLE), an operation
- * that top-k has no part in, and payloads that cross through the host: those of ranks that read
- * each other's devices do not, unless LCOMM_CUDA_IPC=off, on all ranks.
+ * (lcomm_tensor_ready), come in one order on all ranks. The first calls of a shape get memory, and
+ * open that of other ranks of the node whose devices reach each other (LCOMM_CUDA_IPC=off: none),
+ * for which CUDA may wait until the device is idle: no stream may wait then for something that the
+ * calling thread does later.
  *
- * Other calls return at once where a progress thread was asked for (LCOMM_PROGRESS=thread, not
- * auto), but for the first of a shape and those on a stream of the greatest priority; else when the
- * result is there. While streams wait for them, the program must do nothing that waits for the
- * whole device, because that would keep libcomm from it: free or make device or pinned memory, make
- * streams, or launch a kernel of its own for the first time (for the last,
- * CUDA_MODULE_LOADING=EAGER helps). A program that cannot promise that leaves the progress thread
- * out. */
+ * On a stream that is being captured into a graph (CUDA's: cudaStreamBeginCapture) such a call is
+ * put there, and each launch of the graph makes it again, with what the buffers hold then. All
+ * ranks capture the same calls in the same order and launch them equally often; a call that is
+ * captured waits for the other ranks to capture it. Of two executables that were made from one
+ * graph one is launched at a time. A replay that fails lets the stream go on, too, and the next
+ * call on the communicator says so. Launches that were not over in a stream when lcomm_destroy() is
+ * called, and later ones, go through and give no result. Errors besides: ARGUMENT, on all ranks,
+ * where payloads of the call may stay on devices of a node (LCOMM_CUDA_IPC=off: none does) or no
+ * thread can move a rank's messages, and for calls with a residual and messages between two ranks;
+ * MISMATCH where ranks capture different calls; neither is the end of the communicator.
+ *
+ * Where no thread can move messages (over MPI, without MPI_THREAD_MULTIPLE) they return when the
+ * result is there. */
 LCOMM_API lcomm_status lcomm_allreduce_on_stream(lcomm_comm *comm, const void *send, void *receive,
                                                  uint64_t count, lcomm_dtype dtype, lcomm_op op,
                                                  void *stream);
 LCOMM_API lcomm_status lcomm_reduce_scatter_on_stream(lcomm_comm *comm, const void *send,
                                                       void *receive, uint64_t receive_count,
                                                       lcomm_dtype dtype, lcomm_op op, void *stream);
+LCOMM_API lcomm_status lcomm_reduce_scatterv_on_stream(lcomm_comm *comm, const void *send,
+                                                       void *receive, const uint64_t *counts,
+                                                       lcomm_dtype dtype, lcomm_op op,
+                                                       void *stream);
 LCOMM_API lcomm_status lcomm_allgather_on_stream(lcomm_comm *comm, const void *send, void *receive,
                                                  uint64_t send_count, lcomm_dtype dtype,
                                                  void *stream);
+LCOMM_API lcomm_status lcomm_allgatherv_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                                  const uint64_t *counts, lcomm_dtype dtype,
+                                                  void *stream);
 LCOMM_API lcomm_status lcomm_alltoall_on_stream(lcomm_comm *comm, const void *send, void *receive,
                                                 uint64_t count, lcomm_dtype dtype, void *stream);
 LCOMM_API lcomm_status lcomm_broadcast_on_stream(lcomm_comm *comm, void *buffer, uint64_t count,
                                                  lcomm_dtype dtype, int root, void *stream);
+
+/* Sums with factors, likewise. (With all elements in the part of one rank,
+ * lcomm_reduce_scatterv_on_stream() is a reduction to that rank.) */
+LCOMM_API lcomm_status lcomm_allreduce_scaled_on_stream(lcomm_comm *comm, const void *send,
+                                                        void *receive, uint64_t count,
+                                                        lcomm_dtype dtype, lcomm_op op,
+                                                        double before, double after, void *stream);
+LCOMM_API lcomm_status lcomm_reduce_scatterv_scaled_on_stream(lcomm_comm *comm, const void *send,
+                                                              void *receive, const uint64_t *counts,
+                                                              lcomm_dtype dtype, lcomm_op op,
+                                                              double before, double after,
+                                                              void *stream);
+
+/* ---------------------------------------------------- between two ranks */
+
+/* A message to one rank, exact, in order with `stream` as above; no other rank takes part, and no
+ * order with collective calls is asked for. The n-th send to a rank is what that rank's n-th
+ * receive from this one gets; a rank may send to itself.
+ * data     `count` elements of `dtype` on a device, of one for all messages of a communicator
+ * count    equal on both sides, like dtype (else MISMATCH, on all ranks); 0 is allowed
+ * peer     a rank, 0 .. size-1
+ * Both return at once. The stream goes on behind a send when the data was copied, whether it is
+ * received or not, and behind a receive when the data is there; so ranks that exchange data send
+ * first. A receive in a stream of one communicator comes after the receives before it, whichever
+ * rank they are from. Data crosses through memory of the host, of which as much is kept, in powers
+ * of two, as was in flight at once.
+ * A send or receive whose other side does not come within the time-out fails the communicator;
+ * lcomm_destroy() waits for all. Errors: ARGUMENT, UNSUPPORTED where streams cannot wait for
+ * numbers or no thread may move messages, and as above. */
+LCOMM_API lcomm_status lcomm_send_on_stream(lcomm_comm *comm, const void *data, uint64_t count,
+                                            lcomm_dtype dtype, int peer, void *stream);
+LCOMM_API lcomm_status lcomm_receive_on_stream(lcomm_comm *comm, void *data, uint64_t count,
+                                               lcomm_dtype dtype, int peer, void *stream);
 
 /* ---------------------------------------------------------------- memory */
 

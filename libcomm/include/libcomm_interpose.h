@@ -129,6 +129,38 @@ LCOMM_API lcomm_status lcomm_create_part(const lcomm_comm *base, const int *memb
                                          const lcomm_bootstrap *bootstrap, void *mpi,
                                          const lcomm_config *config, lcomm_comm **part);
 
+/* Where ranks meet: at a TCP store that rank 0 opens, as for lcomm_create_env(). */
+typedef struct lcomm_meeting {
+  int rank, world_size;
+  const char *address; /* of rank 0's host, at which the others reach it */
+  int port;            /* at which rank 0 listens, free there */
+  const char *token;   /* a secret that only these ranks know, NULL for none: see LCOMM_TOKEN */
+} lcomm_meeting;
+
+/* Make a communicator of ranks that meet at a place that the caller names. Collective over them.
+ * meeting  equal on all ranks but for the rank; texts are read during the call only
+ * config, comm, errors: as lcomm_create_env() */
+LCOMM_API lcomm_status lcomm_create_at(const lcomm_meeting *meeting, const lcomm_config *config,
+                                       lcomm_comm **comm);
+
+/* Devices, for libraries that call no CUDA themselves. `device` is a CUDA ordinal of this process.
+ * All return SYSTEM, with a sentence in lcomm_last_error(NULL), where CUDA refuses or is missing;
+ * ARGUMENT for what is NULL. Any thread.
+ * use     for this thread
+ * current the one of this thread; -1: it has not come to use one */
+LCOMM_API lcomm_status lcomm_device_use(int device);
+LCOMM_API lcomm_status lcomm_device_current(int *device);
+
+/* Memory of the thread's device that other processes of the host can open (cudaMalloc). */
+LCOMM_API lcomm_status lcomm_device_memory_alloc(size_t size, void **memory);
+LCOMM_API lcomm_status lcomm_device_memory_free(void *memory);
+
+/* Copy `size` bytes on a device, or to or from it, in order with `stream` of it. lcomm_device_read
+ * waits until the stream has done it, and needs no pinned memory. */
+LCOMM_API lcomm_status lcomm_device_copy_on_stream(void *to, const void *from, size_t size,
+                                                   void *stream);
+LCOMM_API lcomm_status lcomm_device_read(void *to, const void *from, size_t size, void *stream);
+
 /* 1: messages between some of its ranks travel so ("shm", "ucx", "mpi"). Any thread. */
 LCOMM_API int lcomm_travels_over(const lcomm_comm *comm, const char *transport);
 
@@ -219,6 +251,16 @@ LCOMM_API lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *
 LCOMM_API lcomm_status lcomm_iallreduce_ef(lcomm_residual *residual, const void *send,
                                            void *receive, lcomm_request *request);
 
+/* The same in order with `stream`, a stream of the device that both buffers are on, as
+ * lcomm_allreduce_on_stream(): what libcomm_collectives.h says there of streams, of early returns
+ * and of what fails after one, goes for it. Nobody has a request of it: the next function that
+ * uses the residual, lcomm_policy_set(), what saves and loads states, and lcomm_destroy() wait
+ * until it is over, so a second call with the residual returns when the one before is over. What
+ * nonfinite=discard undoes is undone then.
+ * Errors: as lcomm_allreduce_ef and lcomm_allreduce_on_stream. */
+LCOMM_API lcomm_status lcomm_allreduce_ef_on_stream(lcomm_residual *residual, const void *send,
+                                                    void *receive, void *stream);
+
 /* The exact all-reduce of send plus what all ranks' residuals hold, which is
  * nothing afterwards: nothing is lost when a program goes on without error
  * feedback. Momentum joins in once more and starts anew, as that of all that is sent does.
@@ -227,6 +269,10 @@ LCOMM_API lcomm_status lcomm_allreduce_flush(lcomm_residual *residual, const voi
                                              void *receive);
 LCOMM_API lcomm_status lcomm_iallreduce_flush(lcomm_residual *residual, const void *send,
                                               void *receive, lcomm_request *request);
+
+/* lcomm_allreduce_flush() in order with `stream`, as lcomm_allreduce_ef_on_stream(). */
+LCOMM_API lcomm_status lcomm_allreduce_flush_on_stream(lcomm_residual *residual, const void *send,
+                                                       void *receive, void *stream);
 
 /* lcomm_reduce_scatterv() of float32 with error feedback, and the exact one that leaves
  * nothing: as the two above, with a residual of lcomm_residual_create_scatter().
@@ -239,6 +285,11 @@ LCOMM_API lcomm_status lcomm_reduce_scatter_ef(lcomm_residual *residual, const v
                                                void *receive);
 LCOMM_API lcomm_status lcomm_ireduce_scatter_ef(lcomm_residual *residual, const void *send,
                                                 void *receive, lcomm_request *request);
+/* lcomm_reduce_scatter_ef() in order with `stream`, as lcomm_allreduce_ef_on_stream(). With
+ * nonfinite=discard in the policy the ranks ask each other, so it returns when that is over. */
+LCOMM_API lcomm_status lcomm_reduce_scatter_ef_on_stream(lcomm_residual *residual, const void *send,
+                                                         void *receive, void *stream);
+
 LCOMM_API lcomm_status lcomm_reduce_scatter_flush(lcomm_residual *residual, const void *send,
                                                   void *receive);
 LCOMM_API lcomm_status lcomm_ireduce_scatter_flush(lcomm_residual *residual, const void *send,

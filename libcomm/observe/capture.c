@@ -215,7 +215,8 @@ void lcomm_capture_bucket(lcomm_capture *capture, const lcomm_captured_bucket *i
     return;
   }
   caption said = {it->step, (unsigned)it->number, (uint32_t)it->tensor_count};
-  if (!begin(capture, &said, &w)) {
+  const void *values = it->values(it->owner);
+  if (!values || !begin(capture, &said, &w)) {
     return;
   }
   for (size_t i = 0; i < it->tensor_count; i++) {
@@ -223,7 +224,7 @@ void lcomm_capture_bucket(lcomm_capture *capture, const lcomm_captured_bucket *i
     const char *name = it->tensor(it->bucket, i, &count);
     write_tensor(&w, name, count);
   }
-  finish(capture, &w, it->values, it->count);
+  finish(capture, &w, values, it->count);
 }
 
 /* ----------------------------------------------------------- plain calls */
@@ -246,7 +247,7 @@ static call_shape *find_shape(lcomm_capture *capture, const lcomm_plan *plan) {
 }
 
 void lcomm_capture_call(lcomm_capture *capture, const lcomm_plan *plan, uint64_t min_bytes,
-                        const void *vector) {
+                        lcomm_captured_values values, void *owner) {
   uint64_t bytes = plan->vector_count * lcomm_dtype_size(plan->dtype);
   bool all = plan->collective == LCOMM_COLLECTIVE_ALLREDUCE;
   if ((!all && !lcomm_collective_scatters(plan->collective)) || capture->stopped ||
@@ -261,7 +262,8 @@ void lcomm_capture_call(lcomm_capture *capture, const lcomm_plan *plan, uint64_t
     return;
   }
   caption it = {step, CALLS_FIRST + (unsigned)(shape - capture->shapes), 1};
-  if (!begin(capture, &it, &w)) {
+  const void *vector = values(owner);
+  if (!vector || !begin(capture, &it, &w)) {
     return;
   }
   char name[NAME_MAX_SIZE];

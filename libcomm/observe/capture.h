@@ -27,7 +27,9 @@
  * tensor, "allreduce-COUNT" or "reduce-scatter-COUNT" after the count of the
  * call, and the step is how many such calls came before. What is never compressed,
  * minima, maxima, float64 and integers, is not captured. Factors have been
- * applied to what is (lcomm_allreduce_scaled, lcomm_tensor_scale).
+ * applied to what is (lcomm_allreduce_scaled, lcomm_tensor_scale). What is on a device is
+ * copied to the host for that, and whoever starts its sum waits for the copy; calls that are put
+ * into graphs, and sums that go step by step there, are not captured.
  *
  * Capturing never fails an operation: the first file that cannot be written is
  * told as a warning, by one rank of each host, and this rank captures nothing more. Files that
@@ -52,6 +54,10 @@ void lcomm_capture_free(lcomm_capture *capture);
 void lcomm_capture_describe(lcomm_capture *capture, int rank, int ranks, int nodes, const char *who,
                             bool speaks);
 
+/* Where values are on the host; asked once, and only when they are captured. NULL: they could not
+ * be had, and nothing is captured. */
+typedef const void *(*lcomm_captured_values)(void *owner);
+
 /* A bucket whose tensors have just been staged in. Everything is a view. */
 typedef struct lcomm_captured_bucket {
   uint64_t step;
@@ -59,7 +65,8 @@ typedef struct lcomm_captured_bucket {
   lcomm_dtype dtype;
   lcomm_op op;
   uint64_t count; /* of float32 elements at `values` */
-  const void *values;
+  lcomm_captured_values values;
+  void *owner; /* of the values */
   /* Name and count of tensor `index`. */
   const char *(*tensor)(const void *bucket, size_t index, uint64_t *count);
   const void *bucket;
@@ -68,6 +75,6 @@ void lcomm_capture_bucket(lcomm_capture *capture, const lcomm_captured_bucket *i
 
 /* The vector of a plain call; one of fewer than min_bytes is left out. */
 void lcomm_capture_call(lcomm_capture *capture, const lcomm_plan *plan, uint64_t min_bytes,
-                        const void *vector);
+                        lcomm_captured_values values, void *owner);
 
 #endif

@@ -7,11 +7,34 @@
 
 #include "libcomm/base/writer.h"
 
+/* Where nobody measured it, this share of the latency is the processor's at one of the ends. */
+static const double MESSAGE_SHARE = 0.25;
+
+double lcomm_message_cost_us(const lcomm_link_cost *cost) {
+  return cost->message_us > 0 ? cost->message_us : MESSAGE_SHARE * cost->latency_us;
+}
+
 /* -------------------------------------------------------------- exchanges */
 
-/* What else could be sent in the time that a message, or a round, takes by itself. Over TCP
- * a message costs some 15 us of a processor, which is 2 KiB at 1 Gbit/s and 18 KiB at 10. */
-enum { MESSAGE_BYTES = 4 << 10 };
+/* What else could be sent in the time that a message, or a round, takes by itself, where nobody
+ * has measured it. Over TCP a message costs some 15 us of a processor, which is 2 KiB at 1 Gbit/s
+ * and 18 KiB at 10. */
+static const double ASSUMED_BYTES = 4 << 10;
+
+/* The same by what was measured: a message costs a processor at both of its ends, and of as many
+ * as a rank sends it receives the other end; a round costs the latency. */
+typedef struct fixed_costs {
+  double message_bytes, round_bytes;
+} fixed_costs;
+
+static fixed_costs fixed_costs_of(const lcomm_link_cost *net) {
+  if (net->assumed) {
+    return (fixed_costs){ASSUMED_BYTES, ASSUMED_BYTES};
+  }
+  double bytes_per_us = net->bandwidth_gb_s * 1e3;
+  return (fixed_costs){2 * lcomm_message_cost_us(net) * bytes_per_us,
+                       net->latency_us * bytes_per_us};
+}
 
 /* Ranks that are left when others are folded away: the largest power of two. A rank that another
  * one folds into sends it the sum at the end, two rounds later than without. */
@@ -41,26 +64,26 @@ lcomm_exchange_cost lcomm_exchange_cost_of(lcomm_exchange_kind kind, int ranks, 
 
 /* As Hockney's model has it (1994): a fixed part for each message and round, and one for each
  * byte. */
-static uint64_t weight_of(lcomm_exchange_kind kind, int ranks, uint64_t size) {
+static double weight_of(lcomm_exchange_kind kind, int ranks, uint64_t size, fixed_costs fixed) {
   lcomm_exchange_cost cost = lcomm_exchange_cost_of(kind, ranks, size);
-  return cost.size + MESSAGE_BYTES * (cost.messages + cost.rounds);
+  return (double)cost.size + fixed.message_bytes * (double)cost.messages +
+         fixed.round_bytes * (double)cost.rounds;
 }
 
-lcomm_exchange_kind lcomm_cheapest_exchange(int ranks, uint64_t size) {
+lcomm_exchange_kind lcomm_cheapest_exchange(const lcomm_link_cost *net, int ranks, uint64_t size) {
   /* of equal ones the first, which has fewer messages */
   static const lcomm_exchange_kind kinds[] = {LCOMM_EXCHANGE_DOUBLING, LCOMM_EXCHANGE_GATHER,
                                               LCOMM_EXCHANGE_HALVING, LCOMM_EXCHANGE_DIRECT};
+  fixed_costs fixed = fixed_costs_of(net);
   lcomm_exchange_kind best = kinds[0];
   for (size_t i = 1; i < sizeof kinds / sizeof *kinds; i++) {
-    best = weight_of(kinds[i], ranks, size) < weight_of(best, ranks, size) ? kinds[i] : best;
+    bool less = weight_of(kinds[i], ranks, size, fixed) < weight_of(best, ranks, size, fixed);
+    best = less ? kinds[i] : best;
   }
   return best;
 }
 
 /* ------------------------------------------------------------------ bytes */
-
-/* Where nobody measured it, this share of the latency is the processor's at one of the ends. */
-static const double MESSAGE_SHARE = 0.25;
 
 /* Of the plan's rank, each way. */
 typedef struct way {
@@ -108,10 +131,6 @@ static void add_links(const lcomm_plan *plan, const lcomm_topo *topo, const way 
       time->assumed |= cost->assumed;
     }
   }
-}
-
-double lcomm_message_cost_us(const lcomm_link_cost *cost) {
-  return cost->message_us > 0 ? cost->message_us : MESSAGE_SHARE * cost->latency_us;
 }
 
 /* ----------------------------------------------------------------- rounds */

@@ -35,8 +35,9 @@ typedef struct lcomm_exchange_cost {
 lcomm_exchange_cost lcomm_exchange_cost_of(lcomm_exchange_kind kind, int ranks, uint64_t size);
 
 /* The exchange of an exact sum over `ranks` hosts that costs a rank least: with every peer (gather,
- * direct), or with log2 of them (doubling, halving). Never a ring, which is for long spans. */
-lcomm_exchange_kind lcomm_cheapest_exchange(int ranks, uint64_t size);
+ * direct), or with log2 of them (doubling, halving). Never a ring, which is for long spans. net:
+ * what a message, a round and a byte cost between them, where that was measured. */
+lcomm_exchange_kind lcomm_cheapest_exchange(const lcomm_link_cost *net, int ranks, uint64_t size);
 
 /* Float32 bytes that one core encodes or decodes in a nanosecond (GB/s), by stage;
  * 0: counts nothing. And what each payload costs besides. */

@@ -38,6 +38,8 @@ const char *lcomm_op_kind_text(lcomm_op_kind op_kind, uint64_t residual,
     snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " of the guard's samples");
   } else if (op_kind == LCOMM_OP_KIND_GUARD_CALL) {
     snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " of the guard's samples of residual %llu", number);
+  } else if (op_kind == LCOMM_OP_KIND_REPLAY) {
+    snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " of a graph");
   } else if (op_kind == LCOMM_OP_KIND_REVISE) {
     snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " that revises net=auto");
   }

@@ -116,6 +116,7 @@ size_t lcomm_plan_input_size(const lcomm_plan *plan) {
 static lcomm_status build(lcomm_plan *plan, const lcomm_topo *topo) {
   switch (plan->collective) {
   case LCOMM_COLLECTIVE_ALLREDUCE:
+  case LCOMM_COLLECTIVE_BARRIER:
     return lcomm_allreduce_build(&plan->schedule, topo, &plan->shape);
   case LCOMM_COLLECTIVE_REDUCE_SCATTER:
   case LCOMM_COLLECTIVE_REDUCE_SCATTERV:
@@ -127,8 +128,6 @@ static lcomm_status build(lcomm_plan *plan, const lcomm_topo *topo) {
     return lcomm_alltoall_build(&plan->schedule, topo, plan->count);
   case LCOMM_COLLECTIVE_BROADCAST:
     return lcomm_broadcast_build(&plan->schedule, topo, plan->root);
-  case LCOMM_COLLECTIVE_BARRIER:
-    return lcomm_barrier_build(&plan->schedule, topo);
   case LCOMM_COLLECTIVE_COUNT:
     break;
   }
@@ -198,6 +197,11 @@ static lcomm_status outline(lcomm_plan *plan, const lcomm_plan_request *request,
   LCOMM_TRY(build(plan, topo));
   LCOMM_TRY(lcomm_schedule_link(&plan->schedule, copies));
   return lcomm_plan_bound_slots(plan);
+}
+
+lcomm_status lcomm_plan_part_slots(lcomm_plan *plan) {
+  static const bool none[LCOMM_STAGE_COUNT] = {false};
+  return lcomm_schedule_link(&plan->schedule, none);
 }
 
 static lcomm_plan *new_plan(const lcomm_plan_request *request, const lcomm_policy *policy,

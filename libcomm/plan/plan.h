@@ -127,6 +127,10 @@ lcomm_status lcomm_plan_create(const lcomm_plan_request *request, const lcomm_po
                                const lcomm_topo *topo, int rank, lcomm_plan **plan, lcomm_why *why);
 void lcomm_plan_destroy(lcomm_plan *plan);
 
+/* Give all slots memory of their own, where some are windows into the vector: then fewer steps wait
+ * for others. MEMORY. */
+lcomm_status lcomm_plan_part_slots(lcomm_plan *plan);
+
 /* Was this plan made for that request, of a plain call? (What only tensors have,
  * exemption, density and segments, is not compared, nor the communicator's name.) */
 bool lcomm_plan_fits(const lcomm_plan *plan, const lcomm_plan_request *request);

@@ -45,6 +45,18 @@ static inline lcomm_span lcomm_span_after(lcomm_span s, size_t skip) {
   return (lcomm_span){s.text + skip, s.length - skip};
 }
 
+/* Take the next piece off a list that `stops` separate: an empty list is one empty piece. False
+ * behind the last piece. */
+static inline bool lcomm_span_next(lcomm_span *list, const char *stops, lcomm_span *piece) {
+  if (!list->text) {
+    return false;
+  }
+  *piece = lcomm_span_before(*list, stops);
+  *list = piece->length < list->length ? lcomm_span_after(*list, piece->length + 1)
+                                       : (lcomm_span){NULL, 0};
+  return true;
+}
+
 /* What a sentence about a mistake needs to know. It ends with the example
  * KEY=EXAMPLE, or EXAMPLE where a codec is read alone and there is no key. */
 typedef struct lcomm_policy_reader {
@@ -74,6 +86,10 @@ lcomm_status lcomm_policy_read_size(lcomm_policy_reader *r, lcomm_span value, ui
 
 /* Write a size in the largest unit that it is a multiple of. */
 void lcomm_policy_write_size(lcomm_writer *w, uint64_t bytes);
+
+/* Is there room for one more of these things, of which there are `count`? */
+lcomm_status lcomm_policy_check_room(lcomm_policy_reader *r, lcomm_span piece, const char *things,
+                                     unsigned count, unsigned most);
 
 /* Index of `value` in `names`, or -1. */
 int lcomm_policy_find_name(lcomm_span value, const char *const *names, int count);

@@ -14,18 +14,12 @@ typedef lcomm_span span;
 /* --------------------------------------------------------------------- reading */
 
 lcomm_status lcomm_policy_read_match(lcomm_policy_reader *r, span value, lcomm_policy *policy) {
-  for (;;) {
-    span text = lcomm_span_before(value, ",");
-    if (policy->rule_count == LCOMM_POLICY_RULES_MAX) {
-      return lcomm_policy_fail(r, text.text, "too many rules; expected at most %d",
-                               LCOMM_POLICY_RULES_MAX);
-    }
-    lcomm_status status = lcomm_policy_read_rule(r, text, &policy->rules[policy->rule_count++]);
-    if (status != LCOMM_OK || text.length == value.length) {
-      return status;
-    }
-    value = lcomm_span_after(value, text.length + 1);
+  for (span rule; lcomm_span_next(&value, ",", &rule);) {
+    LCOMM_TRY(
+        lcomm_policy_check_room(r, rule, "rules", policy->rule_count, LCOMM_POLICY_RULES_MAX));
+    LCOMM_TRY(lcomm_policy_read_rule(r, rule, &policy->rules[policy->rule_count++]));
   }
+  return LCOMM_OK;
 }
 
 bool lcomm_policy_has_patterns(lcomm_span word) {
@@ -34,20 +28,14 @@ bool lcomm_policy_has_patterns(lcomm_span word) {
 
 static lcomm_status read_list(lcomm_policy_reader *r, span list, const lcomm_codec_spec *codec,
                               lcomm_policy *policy) {
-  for (;;) {
-    span text = lcomm_span_before(list, ",");
-    if (policy->pattern_count == LCOMM_POLICY_PATTERNS_MAX) {
-      return lcomm_policy_fail(r, text.text, "too many patterns; expected at most %d",
-                               LCOMM_POLICY_PATTERNS_MAX);
-    }
+  for (span text; lcomm_span_next(&list, ",", &text);) {
+    LCOMM_TRY(lcomm_policy_check_room(r, text, "patterns", policy->pattern_count,
+                                      LCOMM_POLICY_PATTERNS_MAX));
     lcomm_codec_pattern *pattern = &policy->patterns[policy->pattern_count++];
     pattern->codec = *codec;
-    lcomm_status status = lcomm_policy_read_pattern(r, text, &pattern->rule);
-    if (status != LCOMM_OK || text.length == list.length) {
-      return status;
-    }
-    list = lcomm_span_after(list, text.length + 1);
+    LCOMM_TRY(lcomm_policy_read_pattern(r, text, &pattern->rule));
   }
+  return LCOMM_OK;
 }
 
 /* The list ends with the first "]=", so names in it may hold brackets. */

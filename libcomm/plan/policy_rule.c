@@ -184,14 +184,10 @@ static lcomm_status check_rule(rule_reader *p, span text) {
 
 static lcomm_status read_terms(rule_reader *p, span text) {
   *p->rule = standard_rule;
-  for (span rest = text;;) {
-    span term = lcomm_span_before(rest, "&");
+  for (span rest = text, term; lcomm_span_next(&rest, "&", &term);) {
     LCOMM_TRY(read_term(p, term));
-    if (term.length == rest.length) {
-      return check_rule(p, text);
-    }
-    rest = lcomm_span_after(rest, term.length + 1);
   }
+  return check_rule(p, text);
 }
 
 lcomm_status lcomm_policy_read_rule(lcomm_policy_reader *r, lcomm_span text,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Selection: which codec on which stage (eligibility.c says which may act), which exchange, how
- * many chunks. Every rule depends only on what all ranks know alike. */
+/* Selection: which codec on which stage (eligibility.c says which may act), which exchange; how
+ * many chunks, says select_chunks.c. Every rule depends only on what all ranks know alike. */
 
 #include "libcomm/plan/select.h"
 
@@ -19,15 +19,11 @@ enum {
   SMALL_TOTAL_BYTES = 64 << 10, /* ... as long as a rank receives no more than this */
   PAIR_BYTES = 32 << 10,        /* up to here two ranks take one round instead of two */
   LEADERS_GATHER_MAX = 8,       /* nodes whose leaders all exchange everything */
-  RING_HOP_BYTES = 64 << 10,    /* smallest piece that a ring passes on between nodes */
-  CHUNK_BYTES = 1 << 20,        /* the last chunk's way through all phases is not overlapped */
-  CHUNKS_MAX = 64,
-  CHUNKS_TIMES_RANKS_MAX = 4096 /* every chunk has messages to every rank of the exchange */
+  RING_HOP_BYTES = 64 << 10     /* smallest piece that a ring passes on between nodes */
 };
 
-/* Above this density a dense int8 result is smaller than a sparse one of 24.3
- * bits per entry. */
-static const double DENSE_RESULT_DENSITY = 8.25 / 24.3;
+/* Bits of an entry of top-k, and of a value of int8: above a density the latter are less. */
+static const double ENTRY_BITS = 24.3, INT8_BITS = 8.25;
 
 static lcomm_codec_spec exact_spec(lcomm_dtype dtype) {
   return (lcomm_codec_spec){.format = lcomm_format_exact(dtype)};
@@ -105,8 +101,15 @@ static void say(lcomm_plan *plan, const char *more) {
   snprintf(plan->reason + used, sizeof(plan->reason) - used, "; %s", more);
 }
 
-static lcomm_exchange_kind choose_sparse(lcomm_plan *plan, lcomm_algorithm wanted, int ranks,
-                                         uint64_t count) {
+/* Is what a rank receives short, where each rank sends all others what it has picked? That grows
+ * with the ranks, where the results of owners do not. */
+static bool gathers_little(const lcomm_plan *plan, lcomm_stage stage, int ranks, uint64_t count) {
+  double entries = lcomm_plan_density(plan, stage, 0, plan->vector_count) * (double)count;
+  return (ranks - 1) * entries * ENTRY_BITS / 8 <= SMALL_TOTAL_BYTES;
+}
+
+static lcomm_exchange_kind choose_sparse(lcomm_plan *plan, lcomm_algorithm wanted,
+                                         lcomm_stage stage, int ranks, uint64_t count) {
   if (wanted == LCOMM_ALGO_GATHER) {
     say(plan, "gather by policy");
     return LCOMM_EXCHANGE_GATHER;
@@ -115,7 +118,8 @@ static lcomm_exchange_kind choose_sparse(lcomm_plan *plan, lcomm_algorithm wante
     say(plan, "two sides simply swap slots");
     return LCOMM_EXCHANGE_GATHER;
   }
-  if (wanted == LCOMM_ALGO_AUTO && count < (uint64_t)ranks * LCOMM_TILE) {
+  if (wanted == LCOMM_ALGO_AUTO && count < (uint64_t)ranks * LCOMM_TILE &&
+      gathers_little(plan, stage, ranks, count)) {
     say(plan, "too few elements for a tile per owner");
     return LCOMM_EXCHANGE_GATHER;
   }
@@ -140,8 +144,9 @@ static bool suits_pairs(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_st
   return topo->nodes >= LCOMM_PAIRS_NODES_MIN && keeps_sums(plan, stage);
 }
 
-static lcomm_exchange_kind choose_cheapest(lcomm_plan *plan, int ranks, uint64_t size) {
-  lcomm_exchange_kind kind = lcomm_cheapest_exchange(ranks, size);
+static lcomm_exchange_kind choose_cheapest(lcomm_plan *plan, const lcomm_topo *topo, int ranks,
+                                           uint64_t size) {
+  lcomm_exchange_kind kind = lcomm_cheapest_exchange(&topo->cost[LCOMM_LINK_NET], ranks, size);
   bool pairs = kind == LCOMM_EXCHANGE_DOUBLING || kind == LCOMM_EXCHANGE_HALVING;
   say(plan, pairs ? "exact sums go from pair to pair" : "a peer or two more cost less than rounds");
   return kind;
@@ -181,7 +186,7 @@ static lcomm_exchange_kind choose_dense(lcomm_plan *plan, lcomm_algorithm wanted
     return LCOMM_EXCHANGE_RING;
   }
   if (suits_pairs(plan, topo, stage)) {
-    return choose_cheapest(plan, ranks, count * plan->element_size);
+    return choose_cheapest(plan, topo, ranks, count * plan->element_size);
   }
   if (is_small(plan, topo->size)) {
     say(plan, "small, one round");
@@ -198,18 +203,6 @@ static lcomm_exchange_kind choose_dense(lcomm_plan *plan, lcomm_algorithm wanted
     return LCOMM_EXCHANGE_GATHER;
   }
   return LCOMM_EXCHANGE_DIRECT;
-}
-
-static uint32_t choose_chunks(const lcomm_plan *plan, lcomm_stage stage, int ranks,
-                              uint64_t count) {
-  if (lcomm_format_is_sparse(&plan->stages[stage].format)) {
-    return 1; /* one exact selection over the whole shard */
-  }
-  uint64_t chunks = (count * plan->element_size + CHUNK_BYTES - 1) / CHUNK_BYTES;
-  uint64_t most = CHUNKS_TIMES_RANKS_MAX / (uint64_t)ranks;
-  chunks = chunks > CHUNKS_MAX ? CHUNKS_MAX : chunks;
-  chunks = chunks > most ? most : chunks;
-  return chunks > 1 ? (uint32_t)chunks : 1;
 }
 
 static int largest_node(const lcomm_topo *topo) {
@@ -236,9 +229,21 @@ static void choose_leaders(lcomm_plan *plan, const lcomm_topo *topo) {
   say(plan, "small, one rank speaks for its node");
   if (suits_pairs(plan, topo, LCOMM_STAGE_NET)) {
     plan->shape.exchange =
-        choose_cheapest(plan, topo->nodes, plan->vector_count * plan->element_size);
+        choose_cheapest(plan, topo, topo->nodes, plan->vector_count * plan->element_size);
   }
   plan->shape.tells_sum = plan->shape.exchange != LCOMM_EXCHANGE_DIRECT;
+}
+
+static void choose_barrier(lcomm_plan *plan, const lcomm_topo *topo) {
+  enum { ONE_ROUND_RANKS = 16 }; /* inside a node up to so many all tell all */
+  if (topo->nodes > 1 && topo->nodes < topo->size) {
+    choose_leaders(plan, topo);
+  } else if (topo->nodes >= LCOMM_PAIRS_NODES_MIN) {
+    plan->shape.exchange = choose_cheapest(plan, topo, topo->size, plan->element_size);
+  } else {
+    plan->shape.exchange =
+        topo->size <= ONE_ROUND_RANKS ? LCOMM_EXCHANGE_GATHER : LCOMM_EXCHANGE_DIRECT;
+  }
 }
 
 /* The exchange of a shape that the rules choose. */
@@ -248,14 +253,14 @@ static void choose_exchange(lcomm_plan *plan, const lcomm_policy *policy, const 
   uint64_t count = 0;
   exchange_size(plan, topo, &ranks, &count);
   plan->shape.exchange = lcomm_format_is_sparse(&plan->stages[stage].format)
-                             ? choose_sparse(plan, policy->algorithm, ranks, count)
+                             ? choose_sparse(plan, policy->algorithm, stage, ranks, count)
                              : choose_dense(plan, policy->algorithm, topo, ranks, count, stage);
-  plan->shape.chunks = choose_chunks(plan, stage, ranks, count);
+  plan->shape.chunks = lcomm_select_chunks(plan, topo, stage, ranks, count);
 }
 
 static void choose_result(lcomm_plan *plan, lcomm_stage stage) {
   if (plan->shape.exchange == LCOMM_EXCHANGE_SPARSE &&
-      lcomm_plan_density(plan, stage, 0, plan->vector_count) > DENSE_RESULT_DENSITY) {
+      lcomm_plan_density(plan, stage, 0, plan->vector_count) > INT8_BITS / ENTRY_BITS) {
     say(plan, "at this density a dense int8 result is smaller");
     plan->stages[LCOMM_STAGE_RESULT] =
         (lcomm_codec_spec){.format = lcomm_format_of(&lcomm_codec_int8), .error_feedback = true};
@@ -279,6 +284,10 @@ void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
   lcomm_stage stage = topo->nodes > 1 ? LCOMM_STAGE_NET : LCOMM_STAGE_NODE;
   choose_codecs(plan, request, policy, topo);
   plan->shape.chunks = 1;
+  if (plan->collective == LCOMM_COLLECTIVE_BARRIER) {
+    choose_barrier(plan, topo);
+    return;
+  }
   if (plan->collective != LCOMM_COLLECTIVE_ALLREDUCE) {
     return;
   }

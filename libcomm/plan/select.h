@@ -11,6 +11,10 @@ enum { LCOMM_PAIRS_NODES_MIN = 4 }; /* from here log2 partners are fewer than al
 void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
                        const lcomm_policy *policy, const lcomm_topo *topo);
 
+/* Chunks of an all-reduce whose exchange is chosen, of `count` elements among `ranks`. */
+uint32_t lcomm_select_chunks(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_stage stage,
+                             int ranks, uint64_t count);
+
 /* Bound the payload of every slot of the linked schedule. MEMORY. */
 lcomm_status lcomm_plan_bound_slots(lcomm_plan *plan);
 

@@ -181,20 +181,3 @@ lcomm_status lcomm_allreduce_build(lcomm_schedule *schedule, const lcomm_topo *t
   }
   return build_flat(schedule, topo, shape);
 }
-
-lcomm_status lcomm_barrier_build(lcomm_schedule *schedule, const lcomm_topo *topo) {
-  enum { ONE_ROUND = 16 }; /* up to so many all tell all */
-  static const lcomm_allreduce_shape one_round = {.exchange = LCOMM_EXCHANGE_GATHER, .chunks = 1};
-  static const lcomm_allreduce_shape by_leaders = {.exchange = LCOMM_EXCHANGE_GATHER,
-                                                   .hierarchical = true,
-                                                   .chunks = 1,
-                                                   .leaders = true,
-                                                   .tells_sum = true};
-  static const lcomm_allreduce_shape two_phase = {
-      .exchange = LCOMM_EXCHANGE_DIRECT, .hierarchical = true, .chunks = 1, .leaders = true};
-  if (topo->size <= ONE_ROUND) {
-    return lcomm_allreduce_build(schedule, topo, &one_round);
-  }
-  bool few_nodes = topo->nodes > 1 && topo->nodes <= ONE_ROUND;
-  return lcomm_allreduce_build(schedule, topo, few_nodes ? &by_leaders : &two_phase);
-}

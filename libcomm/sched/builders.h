@@ -25,7 +25,8 @@ typedef struct lcomm_allreduce_shape {
   bool tells_sum;
 } lcomm_allreduce_shape;
 
-/* Hierarchical form: shard s belongs to local rank s of every node, and further
+/* A barrier is one of one element: nobody has the sum before all have sent.
+ * Hierarchical form: shard s belongs to local rank s of every node, and further
  * ranks own none. So nodes of any size fit together. */
 lcomm_status lcomm_allreduce_build(lcomm_schedule *schedule, const lcomm_topo *topo,
                                    const lcomm_allreduce_shape *shape);
@@ -54,10 +55,6 @@ lcomm_status lcomm_alltoall_build(lcomm_schedule *schedule, const lcomm_topo *to
 
 /* Binomial tree over the nodes, then inside each node. */
 lcomm_status lcomm_broadcast_build(lcomm_schedule *schedule, const lcomm_topo *topo, int root);
-
-/* A barrier is an all-reduce of one element: nobody has the sum before all
- * have sent. The schedule must have one element. */
-lcomm_status lcomm_barrier_build(lcomm_schedule *schedule, const lcomm_topo *topo);
 
 /* Number of shards of the hierarchical form without leaders. */
 int lcomm_topo_smallest_node(const lcomm_topo *topo);

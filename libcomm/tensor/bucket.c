@@ -180,10 +180,8 @@ void lcomm_tensor_set_free(lcomm_comm *comm) {
 
 /* -------------------------------------------------------------- planning */
 
-/* The state of its tensors first. What is on a device is given back while no stream is
- * held, as it would wait for those. */
+/* The state of its tensors first. */
 static lcomm_status dissolve(lcomm_bucket *bucket) {
-  lcomm_comm *comm = bucket->comm;
   lcomm_status status = LCOMM_OK;
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     if (status == LCOMM_OK) {
@@ -191,14 +189,8 @@ static lcomm_status dissolve(lcomm_bucket *bucket) {
     }
     bucket->tensors[i]->bucket = NULL;
   }
-  if (!lcomm_memory_is_on_device(comm->tensors->location)) {
-    free_bucket(bucket);
-    return status;
-  }
-  lcomm_status paused = lcomm_device_quiesce(comm);
   free_bucket(bucket);
-  lcomm_device_resume();
-  return lcomm_first_failure(status, paused);
+  return status;
 }
 
 lcomm_status lcomm_buckets_dissolve(lcomm_comm *comm) {

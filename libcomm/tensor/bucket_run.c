@@ -3,10 +3,13 @@
 
 /* Buckets, step by step: from the tensors to the vector, an operation, and back. */
 
+#include <stdlib.h>
 #include <xxhash.h>
 
 #include "libcomm/engine/backend.h"
 #include "libcomm/engine/device_turn.h"
+#include "libcomm/engine/peer_memory.h"
+#include "libcomm/engine/run_values.h"
 #include "libcomm/engine/tape.h"
 #include "libcomm/observe/capture.h"
 #include "libcomm/tensor/bucket.h"
@@ -55,18 +58,23 @@ static const char *captured_tensor(const void *bucket, size_t index, uint64_t *c
   return tensor->name;
 }
 
-static void capture(const lcomm_bucket *bucket) {
+static lcomm_status capture(const lcomm_bucket *bucket, lcomm_run *run) {
   const lcomm_comm *comm = bucket->comm;
+  lcomm_run_values values = {
+      .run = run, .vector = vector_of(bucket), .size = bucket->count * sizeof(float)};
   lcomm_captured_bucket it = {.step = comm->deferred.step,
                               .number = (size_t)(bucket - comm->tensors->buckets),
                               .tensor_count = bucket->tensor_count,
                               .dtype = bucket->dtype,
                               .op = bucket->op,
                               .count = bucket->count,
-                              .values = vector_of(bucket),
+                              .values = lcomm_run_values_get,
+                              .owner = &values,
                               .tensor = captured_tensor,
                               .bucket = bucket};
   lcomm_capture_bucket(comm->capture, &it);
+  free(values.copy);
+  return values.status;
 }
 
 /* Each tensor of this rank, or all of them by one factor, before anything is accumulated. */
@@ -88,8 +96,8 @@ static lcomm_status load_all(lcomm_bucket *bucket, lcomm_run *run) {
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     LCOMM_TRY(load_tensor(run, bucket, bucket->tensors[i]));
   }
-  if (bucket->comm->capture && run->backend->is_host) {
-    capture(bucket);
+  if (bucket->comm->capture && lcomm_run_has_values(run)) {
+    LCOMM_TRY(capture(bucket, run));
   }
   trace_copy(bucket, run, begin_s);
   return lcomm_step_clips_globally(bucket->comm) ? lcomm_step_clip_count(bucket->comm, run, &all)
@@ -203,6 +211,9 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
   lcomm_comm *comm = bucket->comm;
   lcomm_operation *operation = NULL;
   LCOMM_TRY(amend(bucket));
+  if (bucket->run->tape) {
+    lcomm_peer_memory_open(bucket->run);
+  }
   bucket->over = false;
   lcomm_operation_data data = {.vector = vector_of(bucket),
                                .op = bucket->op,

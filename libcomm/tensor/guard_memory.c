@@ -28,23 +28,18 @@ static void *pinned_of(int device, size_t size) {
   return error ? NULL : memory;
 }
 
-/* Made while no stream is held, and without the turn. */
+/* Made without the turn. */
 static bool get_pinned(lcomm_guard *guard, uint64_t count) {
-  lcomm_status status = lcomm_device_quiesce(guard->comm);
   unsigned depth = lcomm_turn_give(guard->comm);
-  size_t size = (count + 1) * sizeof(float);
-  guard->pinned = status == LCOMM_OK ? pinned_of(guard->location.device, size) : NULL;
+  guard->pinned = pinned_of(guard->location.device, (count + 1) * sizeof(float));
   lcomm_turn_take(guard->comm, depth);
-  lcomm_device_resume();
   return guard->pinned != NULL;
 }
 
 static void free_pinned(lcomm_guard *guard) {
   if (guard->pinned) {
     unsigned depth = lcomm_turn_give(guard->comm);
-    lcomm_device_quiesce_to_free();
     (void)lcomm_device_get(NULL)->memory.pinned_free(guard->pinned);
-    lcomm_device_resume();
     lcomm_turn_take(guard->comm, depth);
     guard->pinned = NULL;
   }

@@ -196,6 +196,19 @@ lcomm_status lcomm_residual_check_lives(const lcomm_residual *residual, const ch
                             call);
 }
 
+lcomm_status lcomm_residual_join(const lcomm_residual *residual) {
+  lcomm_residual *joined = (lcomm_residual *)(uintptr_t)residual; /* whose call is over then */
+  return residual->left.internal ? lcomm_wait(residual->ef.comm, &joined->left) : LCOMM_OK;
+}
+
+lcomm_status lcomm_residuals_join(const lcomm_comm *comm) {
+  lcomm_status status = LCOMM_OK;
+  for (const lcomm_residual *it = comm->residuals->first; it && status == LCOMM_OK; it = it->next) {
+    status = lcomm_residual_join(it);
+  }
+  return status;
+}
+
 lcomm_status lcomm_residual_check_idle(const lcomm_residual *residual, const char *call) {
   if (!residual->in_flight) {
     return LCOMM_OK;
@@ -207,25 +220,14 @@ lcomm_status lcomm_residual_check_idle(const lcomm_residual *residual, const cha
                       (unsigned long long)residual->ef.request.count);
 }
 
-/* What is on a device is given back while no stream is held. */
-static lcomm_status quiesce_and_free(lcomm_residual *residual) {
-  if (!lcomm_memory_is_on_device(residual->ef.request.location)) {
-    free_residual(residual);
-    return LCOMM_OK;
-  }
-  lcomm_status status = lcomm_device_quiesce(residual->ef.comm);
-  free_residual(residual);
-  lcomm_device_resume();
-  return status;
-}
-
 lcomm_status lcomm_residual_destroy(lcomm_residual *residual) {
   LCOMM_TRY(lcomm_residual_check_lives(residual, "lcomm_residual_destroy"));
   lcomm_comm *comm = residual->ef.comm;
   LCOMM_TRY(lcomm_enter(comm));
+  (void)lcomm_residual_join(residual); /* a failure is the communicator's */
   lcomm_status status = lcomm_residual_check_idle(residual, "lcomm_residual_destroy");
   if (status == LCOMM_OK) {
-    status = quiesce_and_free(residual);
+    free_residual(residual);
   }
   lcomm_leave(comm);
   return status;
@@ -248,6 +250,7 @@ lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values) {
     return lcomm_refuse_null(residual->ef.comm, "lcomm_residual_get", "values");
   }
   LCOMM_TRY(lcomm_check_process(residual->ef.comm));
+  LCOMM_TRY(lcomm_residual_join(residual));
   LCOMM_TRY(lcomm_residual_check_idle(residual, "lcomm_residual_get"));
   const lcomm_ef *ef = &residual->ef;
   const lcomm_feedback_state *feedback = ef->state.feedback;

@@ -32,6 +32,7 @@ struct lcomm_residual {
   uint64_t *part_counts;          /* of reduce-scatters: elements of each rank; NULL: all-reduces */
   uint64_t calls;                 /* with error feedback, so far */
   bool in_flight;                 /* a request of it was not waited for yet */
+  lcomm_request left;             /* of its last call, which was left to a stream */
   bool counted;                   /* the last call is among `calls` */
   bool discarded;                 /* the last call was undone */
   uint64_t not_finite;            /* in what this rank received of it */
@@ -66,6 +67,13 @@ void lcomm_residual_set_policy(lcomm_residual *residual);
 
 /* ARGUMENT for one that does not live, NULL, too; `call` is named. */
 lcomm_status lcomm_residual_check_lives(const lcomm_residual *residual, const char *call);
+
+/* Wait for the call that was left to a stream, which has no other request; so every function that
+ * uses the residual begins. The result of that call, if there is one. */
+lcomm_status lcomm_residual_join(const lcomm_residual *residual);
+
+/* The same of all residuals. */
+lcomm_status lcomm_residuals_join(const lcomm_comm *comm);
 
 /* STATE while an operation of it is in flight; `call` is named. */
 lcomm_status lcomm_residual_check_idle(const lcomm_residual *residual, const char *call);

@@ -189,6 +189,7 @@ lcomm_status lcomm_residual_guard(const lcomm_residual *residual, lcomm_guard_fi
     return lcomm_refuse_null(comm, "lcomm_residual_guard", "figures");
   }
   LCOMM_TRY(lcomm_enter(comm));
+  (void)lcomm_residual_join(residual); /* a failure is the communicator's */
   *figures = residual->guarded.figures;
   figures->tensor = residual->name;
   lcomm_leave(comm);

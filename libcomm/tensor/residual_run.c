@@ -73,6 +73,7 @@ static bool is_discarded(const lcomm_residual *residual, const lcomm_operation *
 
 static lcomm_status settle(lcomm_residual *residual) {
   lcomm_comm *comm = residual->ef.comm;
+  LCOMM_TRY(lcomm_residual_join(residual));
   int32_t found = residual->not_finite > 0;
   lcomm_call call =
       lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, &found, &found, 1, LCOMM_INT32, LCOMM_MAX);

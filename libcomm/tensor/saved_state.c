@@ -126,7 +126,10 @@ bool lcomm_saved_guards_commit(lcomm_comm *comm, const lcomm_restore *restore) {
 lcomm_status lcomm_saved_state_check_calls(const lcomm_comm *comm, const char *call) {
   lcomm_status status = LCOMM_OK;
   for (const lcomm_residual *it = comm->residuals->first; it && status == LCOMM_OK; it = it->next) {
-    status = it->name[0] ? lcomm_residual_check_idle(it, call) : LCOMM_OK;
+    status = lcomm_residual_join(it);
+    if (status == LCOMM_OK && it->name[0]) {
+      status = lcomm_residual_check_idle(it, call);
+    }
   }
   return status;
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "libcomm/base/status.h"
 #include "libcomm/base/text.h"
@@ -16,169 +15,10 @@
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/progress_thread.h"
 #include "libcomm/tensor/bucket.h"
-#include "libcomm/tensor/saved_state.h"
+#include "libcomm/tensor/saved_state_read.h"
 
-/* What a rank sends to the others about what it has read. Travels as words. */
-typedef struct verdict {
-  int32_t status;
-  uint32_t fits; /* its file was placed as it is */
-  uint32_t ranks, nodes, sequence, zero;
-  uint64_t step;
-  uint64_t digest;    /* of all files, or 0 */
-  uint64_t residuals; /* a hash of those that were made here */
-  uint64_t guards;    /* of what the guard remembered, or 0 */
-} verdict;
-
-_Static_assert(sizeof(verdict) % sizeof(float) == 0, "a verdict is whole words");
-_Static_assert(sizeof(lcomm_why) % sizeof(float) == 0, "a sentence is whole words");
-
-typedef struct loading {
-  lcomm_comm *comm;
-  const char *call; /* for sentences */
-  lcomm_state_source source;
-  lcomm_ef_list list;
-  lcomm_restore restore;
-  verdict mine, *all; /* all: one per rank */
-  bool regroups;      /* a tensor has another codec by its guard */
-} loading;
-
-/* --------------------------------------------------------------- reading */
-
-static lcomm_status fail(loading *it, lcomm_status status, int rank, const char *phrase) {
-  return lcomm_state_source_fail(&it->source, status, rank, (int)it->mine.ranks, phrase,
-                                 &it->restore.why);
-}
-
-static lcomm_status check_header(loading *it, const lcomm_state_header *header, int rank) {
-  if (header->rank != (uint32_t)rank || header->ranks != it->mine.ranks) {
-    return fail(it, LCOMM_ERR_WIRE, rank, "it was saved by another rank than its name says");
-  }
-  return LCOMM_OK;
-}
-
-/* The caller releases the bytes with lcomm_state_source_done, on success only. */
-static lcomm_status read_one(loading *it, int rank, const uint8_t **bytes,
-                             lcomm_state_header *header, lcomm_state_reader *reader) {
-  const char *phrase = "";
-  size_t size = 0;
-  lcomm_status status = lcomm_state_source_take(&it->source, rank, (int)it->mine.ranks, bytes,
-                                                &size, &it->restore.why);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = lcomm_state_open(*bytes, size, header, reader, &phrase);
-  if (status == LCOMM_OK) {
-    status = check_header(it, header, rank);
-  } else {
-    fail(it, status, rank, phrase);
-  }
-  if (status != LCOMM_OK) {
-    lcomm_state_source_done(&it->source, *bytes);
-  }
-  return status;
-}
-
-/* How many ranks saved. */
-static lcomm_status find_set(loading *it) {
-  int ranks = 0;
-  lcomm_status status = lcomm_state_source_ranks(&it->source, &ranks, &it->restore.why);
-  it->mine.ranks = (uint32_t)ranks;
-  return status;
-}
-
-/* What is kept depends on the codecs that the guard has given to calls. Under another policy, or
- * without a guard, all begin with the codec of the policy. */
-static lcomm_status take_guards(loading *it, const lcomm_state_header *header,
-                                const lcomm_state_reader *reader) {
-  const lcomm_comm *comm = it->comm;
-  if (comm->settings.policy.guard.steps > 0 &&
-      strcmp(header->policy, comm->settings.policy_text) == 0) {
-    lcomm_restore_note_guards(&it->restore, *reader);
-  }
-  it->mine.guards = lcomm_saved_guards_hash(&it->restore);
-  lcomm_saved_guards_soften(&it->restore);
-  return lcomm_restore_make(&it->restore);
-}
-
-static void tell_header(loading *it, const lcomm_state_header *header) {
-  it->mine.nodes = header->nodes;
-  it->mine.sequence = header->sequence;
-  it->mine.step = header->step;
-}
-
-/* Read what this rank saved, if there are as many ranks as there were. */
-static lcomm_status read_own(loading *it) {
-  const lcomm_comm *comm = it->comm;
-  lcomm_state_header header;
-  lcomm_state_reader reader;
-  const uint8_t *bytes = NULL;
-  lcomm_status status = find_set(it);
-  if (status != LCOMM_OK || it->mine.ranks != (uint32_t)comm->size) {
-    return status;
-  }
-  status = read_one(it, comm->rank, &bytes, &header, &reader);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  tell_header(it, &header);
-  bool fits = header.nodes == (uint32_t)comm->topo.nodes &&
-              header.node == (uint32_t)comm->topo.node[comm->rank];
-  status = take_guards(it, &header, &reader);
-  if (status == LCOMM_OK) {
-    status = lcomm_restore_copy(&it->restore, &reader, &fits);
-  }
-  it->mine.fits = fits;
-  lcomm_state_source_done(&it->source, bytes);
-  return status;
-}
-
-/* All ranks take the guards that rank 0 saved, before they say what they will keep. */
-static lcomm_status read_guards(loading *it) {
-  lcomm_state_header header;
-  lcomm_state_reader reader;
-  const uint8_t *bytes = NULL;
-  lcomm_status status = read_one(it, 0, &bytes, &header, &reader);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = take_guards(it, &header, &reader);
-  lcomm_state_source_done(&it->source, bytes);
-  return status;
-}
-
-static lcomm_status add_file(loading *it, int rank) {
-  lcomm_state_header header;
-  lcomm_state_reader reader;
-  const uint8_t *bytes = NULL;
-  lcomm_status status = read_one(it, rank, &bytes, &header, &reader);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  if (rank == 0) {
-    tell_header(it, &header);
-  } else if (header.step != it->mine.step || header.nodes != it->mine.nodes ||
-             header.sequence != it->mine.sequence) {
-    status = fail(it, LCOMM_ERR_WIRE, rank, "it is not of the same save as that of rank 0");
-  }
-  if (status == LCOMM_OK) {
-    it->mine.digest = XXH3_64bits_withSeed(bytes, (size_t)header.file_size, it->mine.digest);
-    status = lcomm_reshard_add(&it->restore, &header, &reader);
-  }
-  lcomm_state_source_done(&it->source, bytes);
-  return status;
-}
-
-/* Read what all ranks saved, one file after the other. */
-static lcomm_status read_all(loading *it) {
-  lcomm_status status = LCOMM_OK;
-  for (int rank = 0; status == LCOMM_OK && rank < (int)it->mine.ranks; rank++) {
-    status = add_file(it, rank);
-  }
-  if (status == LCOMM_OK) {
-    lcomm_restore_finish(&it->restore);
-  }
-  return status;
-}
+typedef lcomm_state_verdict verdict;
+typedef lcomm_state_loading loading;
 
 /* -------------------------------------------------------------- agreeing */
 
@@ -264,7 +104,7 @@ static lcomm_status check_same_guards(const loading *it) {
 
 /* Each rank's file where it was, or all of them anew. */
 static lcomm_status place(loading *it) {
-  LCOMM_TRY(agree(it, read_own(it)));
+  LCOMM_TRY(agree(it, lcomm_state_read_own(it)));
   LCOMM_TRY(check_same_save(it));
   if (fits_everywhere(it)) {
     return check_same_guards(it);
@@ -274,13 +114,13 @@ static lcomm_status place(loading *it) {
   if (status != LCOMM_OK) {
     return lcomm_fail(it->comm, status, "%s: out of memory", it->call);
   }
-  LCOMM_TRY(agree(it, read_guards(it)));
+  LCOMM_TRY(agree(it, lcomm_state_read_guards(it)));
   LCOMM_TRY(check_same_guards(it));
   status = lcomm_restore_share(&it->restore, lcomm_call_allgather_bytes);
   if (status != LCOMM_OK) {
     return lcomm_fail(it->comm, status, "%s: out of memory", it->call);
   }
-  LCOMM_TRY(agree(it, read_all(it)));
+  LCOMM_TRY(agree(it, lcomm_state_read_all(it)));
   return check_same_save(it);
 }
 

@@ -64,7 +64,7 @@ int lcomm_topo_processors(void);
 
 /* What a message of s bytes takes on a link: latency + s / bandwidth. */
 typedef struct lcomm_link_cost {
-  double latency_us, bandwidth_gb_s; /* multiples of 0.001 */
+  double latency_us, bandwidth_gb_s; /* the text form has multiples of 0.000001 */
   bool assumed;                      /* of the standard table, not measured */
   double message_us; /* of a processor at either end, for each message; 0: not measured. No text
                       * form has it */
@@ -107,6 +107,7 @@ typedef struct lcomm_topo {
   int *first;     /* index into members of each node's first rank; nodes + 1 entries */
   char (*host)[LCOMM_HOST_MAX]; /* host name of each rank */
   int *device;                  /* device of each rank, -1 for none */
+  bool all_have_devices;        /* chunks of plans are as long as devices like them */
   int *device_members;          /* ranks with a device, sorted by device, then rank */
   int devices;
   lcomm_topo_device *device_list;

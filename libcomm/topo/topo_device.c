@@ -92,7 +92,9 @@ static void number_devices(const lcomm_identity *identities, const claim *claims
 }
 
 void lcomm_topo_index_devices(lcomm_topo *topo) {
+  topo->all_have_devices = true;
   for (int rank = 0; rank < topo->size; rank++) {
+    topo->all_have_devices &= topo->device[rank] >= 0;
     if (topo->device[rank] >= 0) {
       topo->device_list[topo->device[rank]].ranks++;
     }

@@ -17,7 +17,9 @@
 #include "libcomm/base/error.h"
 #include "libcomm/topo/topo_read.h"
 
-enum { COST_MAX = 1000000 };
+enum { COST_DECIMALS = 6 };
+
+static const int64_t COST_MAX = INT64_C(1000000000000); /* millionths */
 
 static lcomm_status no_memory(const lcomm_topo_reader *r) {
   return lcomm_why_set(
@@ -237,30 +239,30 @@ lcomm_status lcomm_topo_take_pairs(lcomm_topo_reader *r, lcomm_topo *topo) {
 
 /* ------------------------------------------------------------------ costs */
 
-/* A number of thousandths: digits, and at most three after a point. */
+/* A number of millionths: digits, and at most six after a point. */
 static lcomm_status load_decimal(lcomm_topo_reader *r, const char *unit, double *value) {
   lcomm_topo_word w = lcomm_topo_next(r);
-  int64_t thousandths = 0;
+  int64_t millionths = 0;
   size_t whole = 0, point = w.length;
   for (size_t i = 0; i < w.length; i++) {
-    bool digit = w.text[i] >= '0' && w.text[i] <= '9';
-    if (w.text[i] == '.' && point == w.length && i > 0 && i + 1 < w.length && w.length - i <= 4) {
+    bool digit = w.text[i] >= '0' && w.text[i] <= '9', inside = i > 0 && i + 1 < w.length;
+    if (w.text[i] == '.' && point == w.length && inside && w.length - i <= COST_DECIMALS + 1) {
       point = i;
-    } else if (!digit || thousandths > COST_MAX * INT64_C(1000)) {
+    } else if (!digit || millionths > COST_MAX) {
       return lcomm_topo_unexpected(r, w, "a number such as 2.5");
     } else {
-      thousandths = thousandths * 10 + (w.text[i] - '0');
+      millionths = millionths * 10 + (w.text[i] - '0');
       whole++;
     }
   }
   size_t decimals = point < w.length ? w.length - point - 1 : 0;
-  for (; decimals < 3; decimals++) {
-    thousandths *= 10;
+  for (; decimals < COST_DECIMALS && millionths <= COST_MAX; decimals++) {
+    millionths *= 10;
   }
-  if (whole == 0 || thousandths > COST_MAX * INT64_C(1000)) {
+  if (whole == 0 || millionths > COST_MAX) {
     return lcomm_topo_unexpected(r, w, "a number of at most 1000000");
   }
-  *value = (double)thousandths / 1000;
+  *value = (double)millionths / 1e6;
   return lcomm_topo_expect(r, unit);
 }
 
@@ -284,7 +286,7 @@ static lcomm_status load_cost(lcomm_topo_reader *r, lcomm_topo *topo) {
   LCOMM_TRY(lcomm_topo_expect(r, "bandwidth"));
   LCOMM_TRY(load_decimal(r, "GB/s", &cost.bandwidth_gb_s));
   if (cost.bandwidth_gb_s <= 0) {
-    return lcomm_topo_wrong(r, "a bandwidth of 0 moves nothing; use at least 0.001 GB/s");
+    return lcomm_topo_wrong(r, "a bandwidth of 0 moves nothing; use at least 0.000001 GB/s");
   }
   topo->cost[link] = cost;
   return LCOMM_OK;

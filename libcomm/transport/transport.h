@@ -25,12 +25,16 @@ enum {
   LCOMM_TRANSPORT_WHY_MAX = 320
 };
 
+typedef struct lcomm_transport lcomm_transport;
+
 /* One message on its way. Lives with the caller at a fixed address. */
 typedef struct lcomm_transfer {
   uint64_t opaque[4];
+  /* Of completion.h; transports without watch() leave them as they are. */
+  void *owner;                            /* whose it is; NULL: nobody watches it */
+  lcomm_transport *transport;             /* on whose list it is, or can be */
+  struct lcomm_transfer *next, *previous; /* on that list; next of itself: on none */
 } lcomm_transfer;
-
-typedef struct lcomm_transport lcomm_transport;
 
 /* What a transport is opened with. Everything is a view. */
 typedef struct lcomm_transport_setup {
@@ -135,11 +139,13 @@ typedef struct lcomm_transport_table {
 
   /* --- what not every transport can; NULL where it cannot --- */
 
+  /* Watch a transfer that has just been started: from now on it is put on the transport's
+   * completion list (completion.h) when test() has something new to say, so that its owner
+   * need not ask before. What has happened up to now may be on no list, so ask once. */
+  void (*watch)(lcomm_transport *transport, lcomm_transfer *transfer, void *owner);
+
   const lcomm_transport_zero_copy *zero_copy;
   const lcomm_transport_wakeup *wakeup;
-
-  /* May the bytes of a message lie in memory of a CUDA device, on both sides? */
-  bool (*takes_devices)(const lcomm_transport *transport);
 
   /* Memory that peers can map when it is sent from. NULL when there is none
    * left: then any memory will do. Aligned to a page, zeroed. */
@@ -168,7 +174,9 @@ typedef struct lcomm_transport_table {
 /* Every transport begins with this. */
 struct lcomm_transport {
   const lcomm_transport_table *table;
-  char why[LCOMM_TRANSPORT_WHY_MAX]; /* what the last failure was, for people */
+  lcomm_transfer *listed, *listed_last; /* the completion list */
+  uint32_t alarms;                      /* grows when messages of a peer fail: ask about all */
+  char why[LCOMM_TRANSPORT_WHY_MAX];    /* what the last failure was, for people */
 };
 
 /* The version of UCX that was loaded, such as "1.13.1"; NULL without one. */

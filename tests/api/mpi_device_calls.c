@@ -9,7 +9,7 @@
 #include "tests/engine/on_emulated_device.h"
 
 static void nothing_is_left_on_the_device(void) {
-  require_left_on_device(0);
+  require_nothing_left_on_device();
 }
 
 static const mpi_property properties[] = {

@@ -62,9 +62,16 @@ static int done;
   X(lcomm_wait, (c, NULL), "lcomm_wait")                                                           \
   X(lcomm_allreduce_on_stream, (c, NULL, received, 4, F, S, NULL), "all-reduce")                   \
   X(lcomm_reduce_scatter_on_stream, (c, NULL, received, 4, F, S, NULL), "reduce-scatter")          \
+  X(lcomm_reduce_scatterv_on_stream, (c, data, received, NULL, F, S, NULL), "reduce-scatter")      \
+  X(lcomm_allgatherv_on_stream, (c, data, received, NULL, F, NULL), "uneven all-gather")           \
   X(lcomm_allgather_on_stream, (c, NULL, received, 4, F, NULL), "all-gather")                      \
   X(lcomm_alltoall_on_stream, (c, NULL, received, 4, F, NULL), "all-to-all")                       \
   X(lcomm_broadcast_on_stream, (c, NULL, 4, F, 0, NULL), "broadcast")                              \
+  X(lcomm_allreduce_scaled_on_stream, (c, NULL, received, 4, F, S, 1, 1, NULL), "all-reduce")      \
+  X(lcomm_reduce_scatterv_scaled_on_stream, (c, data, received, NULL, F, S, 1, 1, NULL),           \
+    "reduce-scatter")                                                                              \
+  X(lcomm_send_on_stream, (c, NULL, 4, F, 0, NULL), "send")                                        \
+  X(lcomm_receive_on_stream, (c, NULL, 4, F, 0, NULL), "receive")                                  \
   X(lcomm_tensor_add, (c, NULL, data, 4, F, S, &made), "lcomm_tensor_add")                         \
   X(lcomm_tensor_add, (c, "t", NULL, 4, F, S, &made), "lcomm_tensor_add")                          \
   X(lcomm_tensor_add, (c, "t", received, 4, F, S, NULL), "lcomm_tensor_add")                       \
@@ -109,12 +116,15 @@ static int done;
 #define RESIDUALS(X)                                                                               \
   X(lcomm_allreduce_ef, (r, data, received))                                                       \
   X(lcomm_iallreduce_ef, (r, data, received, &request))                                            \
+  X(lcomm_allreduce_ef_on_stream, (r, data, received, NULL))                                       \
   X(lcomm_reduce_scatter_ef, (r, data, received))                                                  \
   X(lcomm_ireduce_scatter_ef, (r, data, received, &request))                                       \
+  X(lcomm_reduce_scatter_ef_on_stream, (r, data, received, NULL))                                  \
   X(lcomm_reduce_scatter_flush, (r, data, received))                                               \
   X(lcomm_ireduce_scatter_flush, (r, data, received, &request))                                    \
   X(lcomm_allreduce_flush, (r, data, received))                                                    \
   X(lcomm_iallreduce_flush, (r, data, received, &request))                                         \
+  X(lcomm_allreduce_flush_on_stream, (r, data, received, NULL))                                    \
   X(lcomm_residual_get, (r, received))                                                             \
   X(lcomm_residual_guard, (r, &figures))                                                           \
   X(lcomm_residual_discard, (r))                                                                   \
@@ -146,6 +156,8 @@ static const char *const harmless[] = {"lcomm_log_set",
                                        "lcomm_local_rank",
                                        "lcomm_policy_string",
                                        "lcomm_memory_free",
+                                       "lcomm_device_use",
+                                       "lcomm_device_memory_free",
                                        "lcomm_link_name",
                                        "lcomm_request_not_finite",
                                        "lcomm_policy_query",
@@ -171,8 +183,16 @@ static const char *const harmless[] = {"lcomm_log_set",
                                        "lcomm_preview_nodes"};
 
 /* Their sentence is the thread's. */
-static const char *const outside[] = {"lcomm_create", "lcomm_create_env", "lcomm_memory_alloc",
-                                      "lcomm_preview_create", "lcomm_preview_bytes"};
+static const char *const outside[] = {"lcomm_create",
+                                      "lcomm_create_env",
+                                      "lcomm_create_at",
+                                      "lcomm_memory_alloc",
+                                      "lcomm_device_current",
+                                      "lcomm_device_memory_alloc",
+                                      "lcomm_device_copy_on_stream",
+                                      "lcomm_device_read",
+                                      "lcomm_preview_create",
+                                      "lcomm_preview_bytes"};
 
 static int gather_alone(void *context, const void *send, void *receive, size_t size) {
   (void)context;
@@ -230,6 +250,13 @@ static void no_communicator_is_refused_with_the_threads_sentence(void **state) {
   assert_int_equal(lcomm_create(NULL, NULL, &other), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_create_env(NULL, NULL), LCOMM_ERR_ARGUMENT);
   assert_non_null(strstr(lcomm_last_error(NULL), "lcomm_create_env"));
+  assert_int_equal(lcomm_create_at(NULL, NULL, &other), LCOMM_ERR_ARGUMENT);
+  assert_non_null(strstr(lcomm_last_error(NULL), "lcomm_create_at"));
+  assert_int_equal(lcomm_device_current(NULL), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_device_memory_alloc(4, NULL), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_device_copy_on_stream(NULL, data, 4, NULL), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_device_read(data, NULL, 4, NULL), LCOMM_ERR_ARGUMENT);
+  assert_non_null(strstr(lcomm_last_error(NULL), "lcomm_device_read"));
 }
 
 #define IS_FOREIGN(function, arguments) is_refused(c, #function, function arguments, #function);

@@ -22,6 +22,7 @@
 
 #include "libcomm/base/file.h"
 #include "libcomm/base/write_guard.h"
+#include "tests/support/unit_tests.h"
 
 enum { LIMIT_BYTES = 4096 };
 
@@ -143,14 +144,12 @@ static void a_file_that_is_too_large_is_a_sentence(void **state) {
   assert_int_equal(heard, 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, clean_up)
-      TEST(a_write_past_the_limit_is_an_error_and_no_signal),
-      TEST(a_pipe_without_a_reader_is_an_error_and_no_signal),
-      TEST(a_signal_that_waits_stays),
-      TEST(a_signal_from_elsewhere_is_late_and_not_lost),
-      TEST(a_file_that_is_too_large_is_a_sentence),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    TEST(a_write_past_the_limit_is_an_error_and_no_signal),
+    TEST(a_pipe_without_a_reader_is_an_error_and_no_signal),
+    TEST(a_signal_that_waits_stays),
+    TEST(a_signal_from_elsewhere_is_late_and_not_lost),
+    TEST(a_file_that_is_too_large_is_a_sentence),
+};
+RUN_TESTS(tests)

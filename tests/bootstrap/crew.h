@@ -174,6 +174,18 @@ static inline void expect_failure(const report *r, lcomm_status status, const ch
   assert_non_null(strstr(r->sentence, words));
 }
 
+/* All members of a crew that did not start yet fail like this, but the one that is lost (-1: none
+ * is); it is dismissed. */
+static inline void run_ill(crew *c, int lost, lcomm_status status, const char *words) {
+  run_crew(c);
+  for (int i = 0; i < c->size; i++) {
+    if (i != lost) {
+      expect_failure(&c->reports[i], status, words);
+    }
+  }
+  dismiss(c);
+}
+
 /* --- what a member does --- */
 
 static inline lcomm_launcher_env place_of(const crew *c, int rank) {

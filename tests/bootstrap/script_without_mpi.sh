@@ -34,8 +34,8 @@ names_no_mpi libcomm_so_needs_no_mpi libcomm.so "$(ldd "$build/libcomm.so")"
 
 # A build without MPI leaves out what includes mpi.h, and says so.
 plan=$(make -n MPI=none NVCC=none all 2>&1)
-if grep -qE 'CC +(libcomm/interpose/|libcomm/bootstrap/mpi_|libcomm/transport/mpi/mpi_(transport|control))|-lmpi' <<<"$plan"; then
-  fail build_without_mpi_leaves_it_out "$(grep -m3 -E 'interpose/|bootstrap/mpi_|mpi_transport|mpi_control|-lmpi' <<<"$plan")"
+if grep -qE 'CC +(libcomm/interpose/mpi/|libcomm/bootstrap/mpi_|libcomm/transport/mpi/mpi_(transport|control))|-lmpi' <<<"$plan"; then
+  fail build_without_mpi_leaves_it_out "$(grep -m3 -E 'interpose/mpi/|bootstrap/mpi_|mpi_transport|mpi_control|-lmpi' <<<"$plan")"
 elif ! grep -q 'Left out: libcomm-with-mpi.so' <<<"$plan"; then
   fail build_without_mpi_leaves_it_out "it does not say so"
 else

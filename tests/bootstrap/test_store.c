@@ -209,11 +209,7 @@ static void die_waiting(const crew *c, int rank, report *mine) {
 static void rank_killed_while_it_waits_is_named(void **state) {
   (void)state;
   crew c = new_crew(4, die_waiting);
-  run_crew(&c);
-  expect_failure(&c.reports[0], LCOMM_ERR_TRANSPORT, "rank 3 (host ");
-  expect_failure(&c.reports[1], LCOMM_ERR_TRANSPORT, "rank 3 (host ");
-  expect_failure(&c.reports[2], LCOMM_ERR_TRANSPORT, "rank 3 (host ");
-  dismiss(&c);
+  run_ill(&c, 3, LCOMM_ERR_TRANSPORT, "rank 3 (host ");
 }
 
 static void leave_rank_0(const crew *c, int rank, report *mine) {
@@ -228,10 +224,7 @@ static void leave_rank_0(const crew *c, int rank, report *mine) {
 static void killed_rank_0_is_named_by_all(void **state) {
   (void)state;
   crew c = new_crew(3, leave_rank_0);
-  run_crew(&c);
-  expect_failure(&c.reports[1], LCOMM_ERR_TRANSPORT, "rank 0 at 127.0.0.1");
-  expect_failure(&c.reports[2], LCOMM_ERR_TRANSPORT, "rank 0 at 127.0.0.1");
-  dismiss(&c);
+  run_ill(&c, 0, LCOMM_ERR_TRANSPORT, "rank 0 at 127.0.0.1");
 }
 
 static int silent_rank;
@@ -256,10 +249,7 @@ static void silent_rank_is_named_in_time(void **state) {
   crew c = new_crew(3, say_nothing);
   c.timeout_s = 4;
   silent_rank = 2;
-  run_crew(&c);
-  expect_failure(&c.reports[0], LCOMM_ERR_TIMEOUT, "rank 2 (host ");
-  expect_failure(&c.reports[1], LCOMM_ERR_TIMEOUT, "rank 2 (host ");
-  dismiss(&c);
+  run_ill(&c, 2, LCOMM_ERR_TIMEOUT, "rank 2 (host ");
 }
 
 static void silent_rank_0_is_named_in_time(void **state) {

@@ -22,11 +22,15 @@ static const double SLOW_GB_S = 1e-5;
 
 static float data[COUNT];
 
+static void suppose_link(lcomm_comm *comm, double gb_s) {
+  comm->runs.watch->topo.cost[LCOMM_LINK_NET] =
+      (lcomm_link_cost){.latency_us = 1, .message_us = 0.1, .bandwidth_gb_s = gb_s};
+}
+
 static lcomm_comm *auto_comm(const char *policy) {
   lcomm_comm *comm = make_comm(policy, NODES);
   if (comm->runs.watch) {
-    comm->runs.watch->topo.cost[LCOMM_LINK_NET] =
-        (lcomm_link_cost){.latency_us = 1, .message_us = 0.1, .bandwidth_gb_s = SLOW_GB_S};
+    suppose_link(comm, SLOW_GB_S);
   }
   return comm;
 }
@@ -177,7 +181,7 @@ static void nothing_is_lost_when_figures_change_the_codec_of_a_residual(void) {
   memset(all, 0, sizeof(all));
   for (int call = 0; call < CALLS; call++) {
     if (call == CHANGED) {
-      comm->runs.watch->topo.cost[LCOMM_LINK_NET].bandwidth_gb_s = 1e6;
+      suppose_link(comm, 1e6);
       comm->runs.watch->revisions++;
     }
     lcomm_stats_get(comm, &before);

@@ -10,6 +10,7 @@
 
 #include "codecs/device_layout.h"
 #include "tests/codecs/listed_formats.h"
+#include "tests/support/unit_tests.h"
 
 static const uint64_t counts[] = {0, 1, 2, 31, 32, 33, 127, 128, 129, 1000, 1025, 4096, 10001};
 enum { COUNTS = sizeof counts / sizeof *counts, MOST = 10001 };
@@ -101,12 +102,10 @@ static void memory_is_not_touched(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(codes_end_where_the_payload_ends),
-      cmocka_unit_test(the_format_is_told),
-      cmocka_unit_test(first_code_and_first_scale_are_there),
-      cmocka_unit_test(memory_is_not_touched),
-  };
-  return cmocka_run_group_tests(tests, list_formats, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(codes_end_where_the_payload_ends),
+    cmocka_unit_test(the_format_is_told),
+    cmocka_unit_test(first_code_and_first_scale_are_there),
+    cmocka_unit_test(memory_is_not_touched),
+};
+RUN_TESTS_WITHIN(tests, list_formats, NULL)

@@ -40,6 +40,13 @@ static void check_shape(const lcomm_topk_shape *shape, value_of *kind) {
   }
 }
 
+/* Of one segment. */
+static void check_whole(uint64_t count, double density, value_of *kind) {
+  const lcomm_format format = topk_format(density, LCOMM_VARIANT_PLAIN);
+  lcomm_topk_shape shape = whole(&count, &format);
+  check_shape(&shape, kind);
+}
+
 static void selection_equals_sorting_everything(void **state) {
   (void)state;
   const uint64_t counts[] = {1, 2, 31, 33, 129, 1025, 4095, 4096, 4097, 40000};
@@ -47,9 +54,7 @@ static void selection_equals_sorting_everything(void **state) {
   for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
     for (size_t d = 0; d < sizeof densities / sizeof *densities; d++) {
       for (int kind = 0; kind < KINDS; kind++) {
-        lcomm_format format = topk_format(densities[d], LCOMM_VARIANT_PLAIN);
-        lcomm_topk_shape shape = whole(&counts[c], &format);
-        check_shape(&shape, kinds[kind]);
+        check_whole(counts[c], densities[d], kinds[kind]);
       }
     }
   }
@@ -64,14 +69,10 @@ static float rare_peaks(uint64_t i, uint64_t *random) {
 /* More candidates than there is room for: the long way round. */
 static void selection_survives_a_flood_of_equal_values(void **state) {
   (void)state;
-  const uint64_t count = 150000;
-  const lcomm_format format = topk_format(0.001, LCOMM_VARIANT_PLAIN);
-  lcomm_topk_shape shape = whole(&count, &format);
-  check_shape(&shape, equal);
-  check_shape(&shape, few_levels);
-  check_shape(&shape, rare_peaks);
-  check_shape(&shape, all_nan);
-  check_shape(&shape, mostly_zero);
+  value_of *const floods[] = {equal, few_levels, rare_peaks, all_nan, mostly_zero};
+  for (size_t i = 0; i < sizeof floods / sizeof *floods; i++) {
+    check_whole(150000, 0.001, floods[i]);
+  }
 }
 
 /* Kernels that behave as if the sample had misled: a threshold four times too
@@ -117,10 +118,7 @@ static void a_misleading_sample_changes_nothing(void **state) {
 
 static void no_elements_give_an_empty_payload(void **state) {
   (void)state;
-  const uint64_t count = 0;
-  const lcomm_format format = topk_format(0.01, LCOMM_VARIANT_PLAIN);
-  lcomm_topk_shape shape = whole(&count, &format);
-  check_shape(&shape, normal);
+  check_whole(0, 0.01, normal);
 }
 
 static void segments_keep_their_own_share(void **state) {

@@ -8,6 +8,7 @@
 
 #include "kernels/stripe.h"
 #include "tests/codecs/topk_samples.h"
+#include "tests/support/unit_tests.h"
 
 enum { MOST_OWNERS = 64, TENSORS_MAX = 256 };
 
@@ -149,10 +150,8 @@ static void tiles_of_uneven_scales_find_room(void **state) {
   free(g.values);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(recorded_gradients_find_room),
-      cmocka_unit_test(tiles_of_uneven_scales_find_room),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(recorded_gradients_find_room),
+    cmocka_unit_test(tiles_of_uneven_scales_find_room),
+};
+RUN_TESTS(tests)

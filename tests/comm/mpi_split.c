@@ -372,10 +372,6 @@ static void members_exchange_any_sizes(void) {
 
 static void silent_member_is_named_by_its_color(void) {
   static const char *const transports[] = {"auto", "mpi"};
-  if (mpi_size < 4) {
-    skip_property("needs two members of two colors");
-    return;
-  }
   for (int i = 0; i < 2; i++) {
     lcomm_comm *comm = make_over(transports[i], 2);
     lcomm_split_rendezvous m = meet(comm);
@@ -400,10 +396,6 @@ static void silent_member_is_named_by_its_color(void) {
 }
 
 static void what_fails_elsewhere_ends_the_wait(void) {
-  if (mpi_size < 4) {
-    skip_property("needs two members of two colors");
-    return;
-  }
   lcomm_comm *comm = make_over("auto", 60);
   lcomm_split_rendezvous m = meet(comm);
   int64_t mine = mpi_rank, all[64];
@@ -449,8 +441,8 @@ static const mpi_property properties[] = {
     PROPERTY(a_part_is_configured_as_its_parent),
     PROPERTY(a_progress_thread_may_run_meanwhile),
     PROPERTY(members_exchange_any_sizes),
-    PROPERTY(silent_member_is_named_by_its_color),
-    PROPERTY(what_fails_elsewhere_ends_the_wait),
+    PROPERTY_OF(4, silent_member_is_named_by_its_color),
+    PROPERTY_OF(4, what_fails_elsewhere_ends_the_wait),
     PROPERTY(bad_arguments_are_refused),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

@@ -308,19 +308,6 @@ static void what_waits_for_a_device_does_not_wait_for_a_held_stream(void **state
   assert_int_equal(end_of(NONE), 0);
 }
 
-static void captures_are_seen(void **state) {
-  bool captured = false;
-  (void)state;
-  void *stream = new_stream();
-  emulated_capture(stream, true);
-  CHECK(device->stream.captured(stream, &captured));
-  assert_true(captured);
-  emulated_capture(stream, false);
-  CHECK(device->stream.captured(stream, &captured));
-  assert_false(captured);
-  CHECK(device->stream.destroy(stream));
-}
-
 /* ------------------------------------------------------------------- refused */
 
 static void what_is_switched_off_is_refused(void **state) {
@@ -447,7 +434,6 @@ int main(void) {
       ON_DEVICE(destroyed_stream_still_does_its_work),
       ON_DEVICE(things_of_two_devices_are_told_apart),
       ON_DEVICE(kernels_run_in_the_order_of_their_stream),
-      ON_DEVICE(captures_are_seen),
       ON_DEVICE(what_is_switched_off_is_refused),
       ON_DEVICE(values_lie_in_pinned_memory),
       ON_DEVICE(bytes_that_are_no_handle_are_refused),

@@ -10,9 +10,10 @@
 
 #include "tests/engine/on_emulated_device.h"
 
-enum { COUNT = 5000 };
+enum { COUNT = 5000, BEFORE = 4 };
 
-/* A communicator and a stream that have made a sum: from then on streams are held. */
+/* A communicator and a stream that have made sums: memory is there, and open where peers read it.
+ */
 typedef struct driven {
   lcomm_comm *comm;
   float *buffer;
@@ -30,9 +31,11 @@ static driven begin_driven(double timeout_s) {
   config.progress = LCOMM_PROGRESS_THREAD;
   config.timeout_s = timeout_s;
   driven it = {make_comm_if_possible(&config), on_device(COUNT * sizeof(float)), NULL};
-  check(device->stream.create(&it.stream));
-  require_fine(it.comm, sum(&it));
-  check(device->stream.finish(it.stream));
+  check(device->stream.work_create(&it.stream)); /* may wait for numbers */
+  for (int i = 0; i < BEFORE; i++) {
+    require_fine(it.comm, lcomm_allreduce(it.comm, it.buffer, it.buffer, COUNT, LCOMM_FLOAT32,
+                                          LCOMM_SUM)); /* over, so the next one has the same run */
+  }
   MPI_Barrier(MPI_COMM_WORLD);
   return it;
 }
@@ -71,6 +74,21 @@ static void a_silent_peer_lets_streams_go_on(void) {
   end_driven(it, LCOMM_ERR_TIMEOUT);
 }
 
+/* The same of a call with a residual, which somebody waits for later. */
+static void a_silent_peer_lets_a_stream_with_a_residual_go_on(void) {
+  static const double PATIENCE_S = 5;
+  lcomm_residual *residual = NULL;
+  driven it = begin_driven(PATIENCE_S);
+  require_fine(it.comm, lcomm_residual_create(it.comm, COUNT, LCOMM_SUM, &residual));
+  require_fine(it.comm, lcomm_allreduce_ef_on_stream(residual, it.buffer, it.buffer, it.stream));
+  check(device->stream.finish(it.stream));
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (mpi_rank > 0) {
+    require_fine(it.comm, lcomm_allreduce_ef_on_stream(residual, it.buffer, it.buffer, it.stream));
+  }
+  end_driven(it, LCOMM_ERR_TIMEOUT);
+}
+
 static const double SHORT_PATIENCE_S = 2;
 
 static void *release_later(void *number) {
@@ -85,11 +103,12 @@ static void a_slow_stream_is_no_silent_peer(void) {
   driven it = begin_driven(SHORT_PATIENCE_S);
   check(device->memory.pinned_get(sizeof *number, (void **)&number));
   __atomic_store_n(number, 0, __ATOMIC_SEQ_CST);
-  check(device->wait_value(it.stream, number, 1));
+  lcomm_device_number hold = {LCOMM_DEVICE_AWAIT, number, 1};
+  check(device->stream.numbers(it.stream, &hold, 1));
   require_fine(it.comm, sum(&it));
   pthread_t releaser;
   require(pthread_create(&releaser, NULL, release_later, number) == 0, "no thread");
-  /* Another shape: its run is made when no stream is held any more. */
+  /* Another shape: its run gets memory, which waits for the stream. */
   require_fine(it.comm, lcomm_allreduce_on_stream(it.comm, it.buffer, it.buffer, COUNT / 2,
                                                   LCOMM_FLOAT32, LCOMM_SUM, it.stream));
   pthread_join(releaser, NULL);
@@ -113,35 +132,32 @@ static void too_little_memory_is_an_error_with_a_name(void) {
   check(device->memory.free(buffer));
 }
 
-/* What a graph would replay is not the operation. */
-static void captured_streams_are_refused(void) {
+/* What is summed changes with the steps. */
+static void tensors_are_not_captured(void) {
   lcomm_comm *comm = make_driven("", 1, LCOMM_PROGRESS_THREAD);
   float *buffer = on_device(COUNT * sizeof(float));
   lcomm_tensor *tensor = NULL;
-  void *stream = NULL;
+  void *stream = NULL, *graph = NULL;
   check(device->stream.create(&stream));
   require_fine(comm, lcomm_tensor_add(comm, "g", buffer, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &tensor));
-  emulated_capture(stream, true);
-  require(lcomm_allreduce_on_stream(comm, buffer, buffer, COUNT, LCOMM_FLOAT32, LCOMM_SUM,
-                                    stream) == LCOMM_ERR_ARGUMENT &&
-              strstr(lcomm_last_error(comm), "captured"),
-          "%s", lcomm_last_error(comm));
+  check(emulated_capture_begin(stream));
   require(lcomm_tensor_ready_on_stream(comm, tensor, stream) == LCOMM_ERR_ARGUMENT &&
               strstr(lcomm_last_error(comm), "captured"),
           "%s", lcomm_last_error(comm));
-  emulated_capture(stream, false);
-  require_fine(comm, lcomm_allreduce_on_stream(comm, buffer, buffer, COUNT, LCOMM_FLOAT32,
-                                               LCOMM_SUM, stream));
-  check(device->stream.finish(stream));
+  check(emulated_capture_end(stream, &graph));
+  check(emulated_graph_destroy(graph));
+  require_fine(comm, lcomm_tensor_ready_on_stream(comm, tensor, stream));
+  require_fine(comm, lcomm_tensors_wait(comm));
   require_fine(NULL, lcomm_destroy(comm));
   check(device->stream.destroy(stream));
   check(device->memory.free(buffer));
 }
 
 static const mpi_property properties[] = {
-    PROPERTY(captured_streams_are_refused),
+    PROPERTY(tensors_are_not_captured),
     PROPERTY_OF(2, a_failure_lets_streams_go_on),
     PROPERTY_OF(2, a_silent_peer_lets_streams_go_on),
+    PROPERTY_OF(2, a_silent_peer_lets_a_stream_with_a_residual_go_on),
     PROPERTY(a_slow_stream_is_no_silent_peer),
     PROPERTY(too_little_memory_is_an_error_with_a_name),
 };

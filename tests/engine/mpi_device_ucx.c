@@ -2,16 +2,13 @@
  * Copyright the libcomm authors */
 /* mpirun: 2 3 */
 
-/* Messages from and into memory of devices, over UCX and on an emulated device. */
+/* Payloads of an emulated device that leave for other hosts, over UCX. */
 
-#include "libcomm/transport/ucx/ucx_worker.h"
 #include "tests/api/device_calls.h"
 #include "tests/engine/on_emulated_device.h"
 
-/* Between ranks that say they are on different hosts, as over a network that reads
- * and writes memory of devices. */
-static void a_transport_may_take_payloads_from_devices(void) {
-  lcomm_ucx_assume_devices = true;
+/* Between ranks that say they are on different hosts. */
+static void payloads_cross_between_hosts(void) {
   setenv("LCOMM_HOSTID", mpi_rank % 2 == 0 ? "even" : "odd", 1);
   for (int p = 0; p < POLICIES; p++) {
     lcomm_config config = LCOMM_CONFIG_INIT;
@@ -27,12 +24,16 @@ static void a_transport_may_take_payloads_from_devices(void) {
     lcomm_destroy(there);
   }
   unsetenv("LCOMM_HOSTID");
-  lcomm_ucx_assume_devices = false;
+}
+
+static void nothing_is_left_on_the_device(void) {
+  require_nothing_left_on_device();
 }
 
 static const mpi_property properties[] = {
-    PROPERTY(a_transport_may_take_payloads_from_devices),
+    PROPERTY(payloads_cross_between_hosts),
     PROPERTY(data_on_devices_meets_data_on_hosts),
+    PROPERTY(nothing_is_left_on_the_device),
 };
 
 int main(int argc, char **argv) {

@@ -4,7 +4,9 @@
 
 /* Calls whose work on a device is put there by the call itself. */
 
+#include "libcomm/engine/entry.h"
 #include "libcomm/engine/lanes.h"
+#include "libcomm/tensor/residual.h"
 #include "tests/engine/tape_calls.h"
 
 static const char *const policies[] = {
@@ -13,6 +15,9 @@ static const char *const policies[] = {
     "net=bf16+zstd min=1 check=xxhash",
     "net=none algo=ring",
     "net=fp8e4m3:stochastic min=1",
+    "net=topk:0.03 min=1",
+    "net=topk:0.1,values=int8+zstd min=1 check=xxhash algo=direct",
+    "net=topk:0.05 min=1 algo=gather",
 };
 
 enum { POLICIES = sizeof(policies) / sizeof(policies[0]) };
@@ -22,6 +27,17 @@ static void require_wanted(const held *it, const char *policy, int stride) {
     require(memcmp(it->results[i], wanted[i], count_of(i) * sizeof(float)) == 0,
             "'%s', call %d: other bits than on the host", policy, i);
   }
+}
+
+/* Runs of calls on the device, while nobody gives one back. */
+static bool are_played(lcomm_comm *comm) {
+  require_fine(comm, lcomm_enter(comm));
+  const lcomm_run *run = comm->runs.cache.newest;
+  while (run && (run->tape || !run->device)) {
+    run = run->cached.older;
+  }
+  lcomm_leave(comm);
+  return !run;
 }
 
 /* However messages are moved else. Before, two calls of each shape are in flight, and the program
@@ -51,7 +67,7 @@ static void calls_return_while_their_stream_is_held(void) {
     if (!strstr(policies[p], "stochastic")) {
       require_wanted(&it, policies[p], 2);
     }
-    require(comm->runs.lanes, "'%s': nothing was played", policies[p]);
+    require(comm->runs.lanes && are_played(comm), "'%s': not all is played", policies[p]);
     require_fine(NULL, lcomm_destroy(comm));
     free_held(&it);
   }
@@ -83,33 +99,54 @@ static void operations_in_flight_need_no_call_of_the_program(void) {
   free_held(&it);
 }
 
-/* The second call of a residual begins with what the first one kept. */
-static void calls_with_a_residual_are_played(void) {
-  static float twice[2][LARGEST], there[LARGEST];
-  for (int on_it = 0; on_it < 2; on_it++) {
-    lcomm_comm *comm = make_driven("net=int4+ef min=1", mpi_size, LCOMM_PROGRESS_CALLS);
-    lcomm_residual *residual = NULL;
-    float *buffer = on_it ? on_device(sizeof(there)) : there;
-    require_fine(comm, lcomm_residual_create(comm, LARGEST, LCOMM_AVG, &residual));
-    for (int call = 0; call < 2; call++) {
-      fill_gradient(there, LARGEST, (uint64_t)(7 + call + 10 * mpi_rank));
-      if (on_it) {
-        to_device(buffer, there, sizeof(there));
-      }
-      require_fine(comm, lcomm_allreduce_ef(residual, buffer, buffer));
-    }
-    from_device(twice[on_it], buffer, sizeof(there));
-    require(!on_it || comm->runs.lanes, "nothing was played");
-    require_fine(NULL, lcomm_destroy(comm));
+enum { RESIDUAL_CALLS = 4 };
+
+/* One after the other, the results and what is left of the last one. */
+static void sum_with_a_residual(const char *policy, bool on_it,
+                                float results[RESIDUAL_CALLS + 1][LARGEST]) {
+  static float here[LARGEST];
+  lcomm_comm *comm = make_driven(policy, mpi_size, LCOMM_PROGRESS_CALLS);
+  lcomm_residual *residual = NULL;
+  float *buffer = on_it ? on_device(sizeof(here)) : here;
+  require_fine(comm, lcomm_residual_create(comm, LARGEST, LCOMM_AVG, &residual));
+  for (int call = 0; call < RESIDUAL_CALLS; call++) {
+    fill_gradient(here, LARGEST, (uint64_t)(7 + call + 10 * mpi_rank));
     if (on_it) {
-      check(device->memory.free(buffer));
+      to_device(buffer, here, sizeof(here));
+    }
+    require_fine(comm, lcomm_allreduce_ef(residual, buffer, buffer));
+    from_device(results[call], buffer, sizeof(here));
+  }
+  require_fine(comm, lcomm_residual_get(residual, results[RESIDUAL_CALLS]));
+  require(!on_it || residual->ef.run->tape, "'%s': it goes step by step", policy);
+  require_fine(NULL, lcomm_destroy(comm));
+  if (on_it) {
+    check(device->memory.free(buffer));
+  }
+}
+
+/* Each call begins with what the one before kept, and with a density of its own. */
+static void calls_with_a_residual_are_played(void) {
+  static const char *const with_residual[] = {
+      "net=int4+ef min=1",
+      "net=topk:0.02+ef min=1 algo=direct",
+      "net=topk:0.02+ef min=1 momentum=0.9 warmup=1 ramp=0.25@1",
+      "net=topk:0.05,values=int8+ef+zstd min=1 momentum=0.5 algo=gather",
+  };
+  static float twice[2][RESIDUAL_CALLS + 1][LARGEST];
+  for (int p = 0; p < (int)(sizeof(with_residual) / sizeof(with_residual[0])); p++) {
+    for (int on_it = 0; on_it < 2; on_it++) {
+      sum_with_a_residual(with_residual[p], on_it, twice[on_it]);
+    }
+    for (int i = 0; i <= RESIDUAL_CALLS; i++) {
+      require(memcmp(twice[0][i], twice[1][i], sizeof(twice[0][i])) == 0,
+              "'%s', call %d: other bits than on the host", with_residual[p], i);
     }
   }
-  require(memcmp(twice[0], twice[1], sizeof(there)) == 0, "other bits than on the host");
 }
 
 static void nothing_is_left_on_the_device(void) {
-  require_left_on_device(0);
+  require_nothing_left_on_device();
 }
 
 static const mpi_property properties[] = {

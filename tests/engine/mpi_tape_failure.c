@@ -8,10 +8,10 @@
 #include "tests/engine/tape_calls.h"
 
 /* A rank gives up while calls of all are in flight: streams go on. */
-static void streams_go_on_when_a_rank_gives_up(void) {
+static void give_up(const char *policy) {
   held it;
-  make_wanted("net=bf16 min=1");
-  lcomm_comm *comm = make_driven("net=bf16 min=1", mpi_size, LCOMM_PROGRESS_CALLS);
+  make_wanted(policy);
+  lcomm_comm *comm = make_driven(policy, mpi_size, LCOMM_PROGRESS_CALLS);
   begin_held(&it);
   sum_before(comm, &it, 2);
   hold(&it);
@@ -28,6 +28,11 @@ static void streams_go_on_when_a_rank_gives_up(void) {
   require(status == LCOMM_ERR_ABORTED, "%s: %s", lcomm_status_name(status), lcomm_last_error(comm));
   (void)lcomm_destroy(comm);
   free_held(&it);
+}
+
+static void streams_go_on_when_a_rank_gives_up(void) {
+  give_up("net=bf16 min=1");
+  give_up("net=topk:0.05 min=1");
 }
 
 /* A rank that makes no more calls is a silent peer, for streams as for programs. */

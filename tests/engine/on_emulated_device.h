@@ -8,11 +8,10 @@
 #include "tests/engine/on_device.h"
 #include "tests/support/emulated/emulated_device.h"
 
-/* Ends emulation. Properties destroyed what they made, but for `kept`: the numbers of stream gates,
- * made with the first run that may need one, stay to the end of the process. */
-static inline void require_left_on_device(int kept) {
+/* Ends emulation: properties destroyed what they made. */
+static inline void require_nothing_left_on_device(void) {
   int left = emulated_end();
-  require(left == kept || left == 0, "%d pieces of memory, streams and events are left", left);
+  require(left == 0, "%d pieces of memory, streams and events are left", left);
 }
 
 /* The exit code for main: the library takes the emulated devices for real ones. */

@@ -4,7 +4,8 @@
 #
 # Calls that put all their work into lanes, on emulated devices whose streams share one queue or
 # eight, and on some that do one task at a time, of a stream that is drawn: entries of different
-# lanes in any order, of one lane in its own. Results are those of the host, nothing stands still.
+# lanes in any order, of one lane in its own; or where kernels wait in place of streams. Results are
+# those of the host, nothing stands still.
 set -u
 
 # shellcheck source=tests/support/expect.sh
@@ -26,12 +27,21 @@ in_order() {
 
 for queues in 1 8; do
   expect "sums_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape 3
+  expect "replays_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_graphs 3
   expect "failures_end_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_failure 2
   expect "buckets_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues tensor/mpi_device_buckets 3
+  expect "payloads_stay_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_peer_memory 3
 done
 for seed in 3 4 5; do
   expect "sums_are_right_when_streams_take_turns_$seed" in_order EMULATED_TURNS=$seed engine/mpi_tape 2
 done
 expect buckets_are_right_when_streams_take_turns in_order EMULATED_TURNS=6 tensor/mpi_device_buckets 2
+expect replays_are_right_when_streams_take_turns in_order EMULATED_TURNS=4 engine/mpi_tape_graphs 2
+expect replays_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=8 engine/mpi_tape_graphs 2
+expect sums_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=5 engine/mpi_tape 3
+expect failures_end_while_memory_comes_and_goes in_order EMULATED_CHURN=6 engine/mpi_tape_failure 2
 expect buckets_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=7 tensor/mpi_device_buckets 2
+expect sums_are_right_where_kernels_wait in_order EMULATED_WITHOUT_WAITS=1 engine/mpi_tape 3
+expect failures_end_where_kernels_wait in_order EMULATED_WITHOUT_WAITS=1 engine/mpi_tape_failure 2
+expect payloads_stay_where_kernels_wait in_order EMULATED_WITHOUT_WAITS=1 engine/mpi_peer_memory 3
 exit $((failures > 0))

@@ -53,9 +53,11 @@ static inline void begin_held(held *it) {
   }
 }
 
+/* Not beside a thread that gets and frees memory: it would wait for this stream, and the program,
+ * in its next call of CUDA, for that thread. */
 static inline void hold(const held *it) {
   lcomm_device_number task = {LCOMM_DEVICE_AWAIT, it->number, 1};
-  check(device->stream.numbers(it->stream, &task, 1));
+  check(getenv("EMULATED_CHURN") ? 0 : device->stream.numbers(it->stream, &task, 1));
 }
 
 static inline void let_go(const held *it) {

@@ -91,98 +91,99 @@ static bool shows_later(const lcomm_header_expected *expected, int bit) {
   return checksum || (!expected->exact_size && bit >= SIZE_BIT && bit < CHECKSUM_BIT);
 }
 
-static void a_header_as_it_was_sent_is_accepted(void **state) {
-  uint8_t bytes[LCOMM_WIRE_HEADER_SIZE];
-  (void)state;
+/* A line of cmocka's table: the property holds of each expectation, by its number. */
+#define EXPECTATION_TEST(property)                                                                 \
+  {                                                                                                \
+    .name = #property, .test_func = test_each_expectation, .initial_state = &(header_property) {   \
+      property                                                                                     \
+    }                                                                                              \
+  }
+
+typedef struct header_property {
+  void (*holds)(int number);
+} header_property;
+
+static void test_each_expectation(void **state) {
+  const header_property *property = *state;
   for (int i = 0; i < EXPECTATIONS; i++) {
-    lcomm_header_expected expected = expect(&expectations[i], bytes);
-    assert_int_equal(judge(bytes, &expected).status, LCOMM_OK);
+    property->holds(i);
   }
 }
 
-static void a_flipped_bit_is_damage_and_no_other_call(void **state) {
+static void a_header_as_it_was_sent_is_accepted(int number) {
   uint8_t bytes[LCOMM_WIRE_HEADER_SIZE];
-  (void)state;
-  for (int i = 0; i < EXPECTATIONS; i++) {
-    lcomm_header_expected expected = expect(&expectations[i], bytes);
-    for (int bit = 0; bit < BITS; bit++) {
-      flip(bytes, bit);
-      lcomm_header_verdict verdict = judge(bytes, &expected);
-      if (verdict.status == LCOMM_OK) {
-        assert_true(shows_later(&expected, bit));
-      } else {
-        assert_int_equal(verdict.status, LCOMM_ERR_WIRE);
-        assert_true(verdict.field == LCOMM_HEADER_FIELD_COUNT || verdict.theirs != verdict.ours);
-      }
-      flip(bytes, bit);
+  lcomm_header_expected expected = expect(&expectations[number], bytes);
+  assert_int_equal(judge(bytes, &expected).status, LCOMM_OK);
+}
+
+static void a_flipped_bit_is_damage_and_no_other_call(int number) {
+  uint8_t bytes[LCOMM_WIRE_HEADER_SIZE];
+  lcomm_header_expected expected = expect(&expectations[number], bytes);
+  for (int bit = 0; bit < BITS; bit++) {
+    flip(bytes, bit);
+    lcomm_header_verdict verdict = judge(bytes, &expected);
+    if (verdict.status == LCOMM_OK) {
+      assert_true(shows_later(&expected, bit));
+    } else {
+      assert_int_equal(verdict.status, LCOMM_ERR_WIRE);
+      assert_true(verdict.field == LCOMM_HEADER_FIELD_COUNT || verdict.theirs != verdict.ours);
     }
+    flip(bytes, bit);
   }
 }
 
-static void two_flipped_bits_are_damage_and_no_other_call(void **state) {
+static void two_flipped_bits_are_damage_and_no_other_call(int number) {
   uint8_t bytes[LCOMM_WIRE_HEADER_SIZE];
-  (void)state;
-  for (int i = 0; i < EXPECTATIONS; i++) {
-    lcomm_header_expected expected = expect(&expectations[i], bytes);
-    for (int first = 0; first < BITS; first++) {
-      flip(bytes, first);
-      for (int second = first + 1; second < BITS; second++) {
-        flip(bytes, second);
-        lcomm_status status = judge(bytes, &expected).status;
-        assert_int_not_equal(status, LCOMM_ERR_MISMATCH);
-        assert_true(status != LCOMM_OK ||
-                    (shows_later(&expected, first) && shows_later(&expected, second)));
-        flip(bytes, second);
-      }
-      flip(bytes, first);
+  lcomm_header_expected expected = expect(&expectations[number], bytes);
+  for (int first = 0; first < BITS; first++) {
+    flip(bytes, first);
+    for (int second = first + 1; second < BITS; second++) {
+      flip(bytes, second);
+      lcomm_status status = judge(bytes, &expected).status;
+      assert_int_not_equal(status, LCOMM_ERR_MISMATCH);
+      assert_true(status != LCOMM_OK ||
+                  (shows_later(&expected, first) && shows_later(&expected, second)));
+      flip(bytes, second);
     }
+    flip(bytes, first);
   }
 }
 
 /* Headers that another call would have sent in this place. */
-static void a_header_of_another_call_is_a_mismatch_that_names_what_differs(void **state) {
+static void a_header_of_another_call_is_a_mismatch_that_names_what_differs(int number) {
   uint8_t bytes[LCOMM_WIRE_HEADER_SIZE];
-  (void)state;
-  for (int i = 0; i < EXPECTATIONS; i++) {
-    lcomm_header_expected ours = expect(&expectations[i], bytes);
-    for (int j = 0; j < EXPECTATIONS; j++) {
-      lcomm_header_expected theirs = expect(&expectations[j], bytes);
-      theirs.header.parameters = 0x13579bdf;
-      lcomm_header_verdict verdict = lcomm_header_check(&theirs.header, &ours);
-      assert_int_equal(verdict.status, LCOMM_ERR_MISMATCH);
-      assert_true(verdict.theirs != verdict.ours);
-      assert_true(verdict.field != LCOMM_HEADER_PAYLOAD_SIZE);
-      assert_true(i != j || verdict.field == LCOMM_HEADER_PARAMETERS);
-      assert_true(theirs.header.count == ours.header.count || verdict.field == LCOMM_HEADER_COUNT);
-    }
+  lcomm_header_expected ours = expect(&expectations[number], bytes);
+  for (int j = 0; j < EXPECTATIONS; j++) {
+    lcomm_header_expected theirs = expect(&expectations[j], bytes);
+    theirs.header.parameters = 0x13579bdf;
+    lcomm_header_verdict verdict = lcomm_header_check(&theirs.header, &ours);
+    assert_int_equal(verdict.status, LCOMM_ERR_MISMATCH);
+    assert_true(verdict.theirs != verdict.ours);
+    assert_true(verdict.field != LCOMM_HEADER_PAYLOAD_SIZE);
+    assert_true(number != j || verdict.field == LCOMM_HEADER_PARAMETERS);
+    assert_true(theirs.header.count == ours.header.count || verdict.field == LCOMM_HEADER_COUNT);
   }
 }
 
-static void a_size_that_is_not_that_of_its_count_is_damage(void **state) {
+static void a_size_that_is_not_that_of_its_count_is_damage(int number) {
   uint8_t bytes[LCOMM_WIRE_HEADER_SIZE];
-  (void)state;
-  for (int i = 0; i < EXPECTATIONS; i++) {
-    lcomm_header_expected ours = expect(&expectations[i], bytes);
-    lcomm_wire_header theirs = ours.header;
-    theirs.parameters = 0x13579bdf;
-    theirs.payload_size += 3;
-    lcomm_header_verdict verdict = lcomm_header_check(&theirs, &ours);
-    assert_int_equal(verdict.status, ours.exact_size ? LCOMM_ERR_WIRE : LCOMM_ERR_MISMATCH);
-  }
+  lcomm_header_expected ours = expect(&expectations[number], bytes);
+  lcomm_wire_header theirs = ours.header;
+  theirs.parameters = 0x13579bdf;
+  theirs.payload_size += 3;
+  lcomm_header_verdict verdict = lcomm_header_check(&theirs, &ours);
+  assert_int_equal(verdict.status, ours.exact_size ? LCOMM_ERR_WIRE : LCOMM_ERR_MISMATCH);
 }
 
 /* Room for a payload whose size its count does not say is made for the largest one. */
-static void a_payload_that_has_no_room_is_damage(void **state) {
+static void a_payload_that_has_no_room_is_damage(int number) {
   uint8_t bytes[LCOMM_WIRE_HEADER_SIZE];
-  (void)state;
-  for (int i = 0; i < EXPECTATIONS; i++) {
-    lcomm_header_expected ours = expect(&expectations[i], bytes);
-    lcomm_wire_header theirs = ours.header;
-    theirs.payload_size++;
-    lcomm_header_verdict verdict = lcomm_header_check(&theirs, &ours);
-    assert_int_equal(verdict.status, LCOMM_ERR_WIRE);
-    assert_int_equal(verdict.field, LCOMM_HEADER_PAYLOAD_SIZE);
-  }
+  lcomm_header_expected ours = expect(&expectations[number], bytes);
+  lcomm_wire_header theirs = ours.header;
+  theirs.payload_size++;
+  lcomm_header_verdict verdict = lcomm_header_check(&theirs, &ours);
+  assert_int_equal(verdict.status, LCOMM_ERR_WIRE);
+  assert_int_equal(verdict.field, LCOMM_HEADER_PAYLOAD_SIZE);
 }
 
 /* -------------------------------------------------- on the way to a peer */
@@ -248,12 +249,12 @@ static void a_bit_flipped_on_the_way_is_a_wire_error_on_both_ranks(forked *self)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_header_as_it_was_sent_is_accepted),
-    cmocka_unit_test(a_flipped_bit_is_damage_and_no_other_call),
-    cmocka_unit_test(two_flipped_bits_are_damage_and_no_other_call),
-    cmocka_unit_test(a_header_of_another_call_is_a_mismatch_that_names_what_differs),
-    cmocka_unit_test(a_size_that_is_not_that_of_its_count_is_damage),
-    cmocka_unit_test(a_payload_that_has_no_room_is_damage),
+    EXPECTATION_TEST(a_header_as_it_was_sent_is_accepted),
+    EXPECTATION_TEST(a_flipped_bit_is_damage_and_no_other_call),
+    EXPECTATION_TEST(two_flipped_bits_are_damage_and_no_other_call),
+    EXPECTATION_TEST(a_header_of_another_call_is_a_mismatch_that_names_what_differs),
+    EXPECTATION_TEST(a_size_that_is_not_that_of_its_count_is_damage),
+    EXPECTATION_TEST(a_payload_that_has_no_room_is_damage),
     FORKED_TEST(a_bit_flipped_on_the_way_is_a_wire_error_on_both_ranks, 2),
 };
 RUN_TESTS(tests)

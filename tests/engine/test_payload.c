@@ -166,23 +166,18 @@ static void a_payload_of_this_rank_is_made_by_its_encode_or_by_a_sum(void **stat
   assert_int_equal(slot.state, LCOMM_PAYLOAD_ON_BOTH);
 }
 
-static void a_payload_of_a_device_is_copied_exported_or_sent_from_there(void **state) {
+static void a_payload_of_a_device_is_copied_or_exported(void **state) {
   (void)state;
   lcomm_slot_memory copied = slot_with(LCOMM_SLOT_MEMORY), exported = slot_with(LCOMM_SLOT_EXPORTS);
   lcomm_payload_on_device(&copied);
   assert_true(lcomm_payload_is_on_device(&copied) && !lcomm_payload_is_readable(&copied));
   lcomm_payload_on_host(&copied);
   assert_int_equal(copied.state, LCOMM_PAYLOAD_ON_BOTH);
-  lcomm_payload_on_device(&exported);
   lcomm_payload_exported(&exported);
   assert_true(lcomm_payload_is_complete(&exported) && lcomm_payload_is_on_device(&exported));
   lcomm_slot_memory elements = slot_with(LCOMM_SLOT_MEMORY);
   lcomm_payload_on_host(&elements); /* straight from the vector */
   assert_int_equal(elements.state, LCOMM_PAYLOAD_LOCAL);
-  lcomm_slot_memory direct = slot_with(LCOMM_SLOT_MEMORY | LCOMM_SLOT_DIRECT);
-  lcomm_payload_posted(&direct);
-  lcomm_payload_received_on_device(&direct);
-  assert_true(lcomm_payload_is_on_device(&direct) && lcomm_payload_is_complete(&direct));
 }
 
 static void a_short_payload_is_read_behind_its_header(void **state) {
@@ -260,7 +255,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_not_there_cannot_be_read_or_sent),
     cmocka_unit_test(a_slot_begins_at_its_memory_or_at_its_part_of_the_vector),
     cmocka_unit_test(a_payload_of_this_rank_is_made_by_its_encode_or_by_a_sum),
-    cmocka_unit_test(a_payload_of_a_device_is_copied_exported_or_sent_from_there),
+    cmocka_unit_test(a_payload_of_a_device_is_copied_or_exported),
     cmocka_unit_test(a_short_payload_is_read_behind_its_header),
     cmocka_unit_test(what_is_mapped_is_read_there_until_its_release),
     cmocka_unit_test(what_is_remote_is_got_or_copied),

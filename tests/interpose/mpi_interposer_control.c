@@ -65,6 +65,12 @@ static int calls_until(MPI_Comm comm, codec wanted) {
   return calls;
 }
 
+/* The file says these words, and calls on the communicator obey. */
+static void expect_obeyed(MPI_Comm comm, const char *words, codec wanted) {
+  tell_interposer(words);
+  calls_until(comm, wanted);
+}
+
 static bool is_on(void) {
   if (!compresses(MPI_COMM_WORLD)) {
     tell_interposer("off");
@@ -80,75 +86,51 @@ static bool is_on(void) {
 /* --------------------------------------------------------------- properties */
 
 static void off_makes_later_calls_exact(void) {
-  if (is_on()) {
-    require(codec_of_sum(MPI_COMM_WORLD) == INT8, "sums are int8 at first");
-    tell_interposer("off");
-    calls_until(MPI_COMM_WORLD, EXACT);
-    tell_interposer("on");
-    calls_until(MPI_COMM_WORLD, INT8);
-  }
+  require(codec_of_sum(MPI_COMM_WORLD) == INT8, "sums are int8 at first");
+  expect_obeyed(MPI_COMM_WORLD, "off", EXACT);
+  expect_obeyed(MPI_COMM_WORLD, "on", INT8);
 }
 
 static void no_file_means_on(void) {
-  if (is_on()) {
-    tell_interposer("off");
-    calls_until(MPI_COMM_WORLD, EXACT);
-    tell_interposer(NULL);
-    calls_until(MPI_COMM_WORLD, INT8);
-    tell_interposer("off");
-    calls_until(MPI_COMM_WORLD, EXACT);
-    tell_interposer("");
-    calls_until(MPI_COMM_WORLD, INT8);
-  }
+  expect_obeyed(MPI_COMM_WORLD, "off", EXACT);
+  expect_obeyed(MPI_COMM_WORLD, NULL, INT8);
+  expect_obeyed(MPI_COMM_WORLD, "off", EXACT);
+  expect_obeyed(MPI_COMM_WORLD, "", INT8);
 }
 
 static void another_policy_takes_its_place(void) {
-  if (is_on()) {
-    tell_interposer("policy net=bf16 min=16K");
-    calls_until(MPI_COMM_WORLD, BF16);
-    tell_interposer("  policy net=none min=16K  ");
-    calls_until(MPI_COMM_WORLD, EXACT);
-    tell_interposer("policy net=bf16 min=16K");
-    calls_until(MPI_COMM_WORLD, BF16);
-    tell_interposer("off");
-    calls_until(MPI_COMM_WORLD, EXACT);
-    tell_interposer("on");
-    calls_until(MPI_COMM_WORLD, INT8);
-  }
+  expect_obeyed(MPI_COMM_WORLD, "policy net=bf16 min=16K", BF16);
+  expect_obeyed(MPI_COMM_WORLD, "  policy net=none min=16K  ", EXACT);
+  expect_obeyed(MPI_COMM_WORLD, "policy net=bf16 min=16K", BF16);
+  expect_obeyed(MPI_COMM_WORLD, "off", EXACT);
+  expect_obeyed(MPI_COMM_WORLD, "on", INT8);
 }
 
 /* Also one that chooses none of the calls can be taken back. */
 static void another_policy_chooses_anew(void) {
-  if (is_on()) {
-    tell_interposer("policy net=int8 min=1M");
-    calls_until(MPI_COMM_WORLD, EXACT);
-    MPI_Comm comm = MPI_COMM_NULL;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    require(codec_of_sum(comm) == EXACT, "a new one begins so");
-    tell_interposer(NULL);
-    MPI_Comm_free(&comm);
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    require(codec_of_sum(comm) == INT8, "a new one begins with the policy of the start");
-    MPI_Comm_free(&comm);
-    calls_until(MPI_COMM_WORLD, INT8);
-  }
+  expect_obeyed(MPI_COMM_WORLD, "policy net=int8 min=1M", EXACT);
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  require(codec_of_sum(comm) == EXACT, "a new one begins so");
+  tell_interposer(NULL);
+  MPI_Comm_free(&comm);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  require(codec_of_sum(comm) == INT8, "a new one begins with the policy of the start");
+  MPI_Comm_free(&comm);
+  calls_until(MPI_COMM_WORLD, INT8);
 }
 
 static void new_communicators_obey_at_once(void) {
   MPI_Comm comm = MPI_COMM_NULL;
-  if (is_on()) {
-    tell_interposer("off");
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    require(codec_of_sum(comm) == EXACT, "off");
-    tell_interposer("policy net=bf16 min=16K");
-    calls_until(comm, BF16);
-    MPI_Comm_free(&comm);
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    require(codec_of_sum(comm) == BF16, "another policy");
-    tell_interposer(NULL);
-    calls_until(comm, INT8);
-    MPI_Comm_free(&comm);
-  }
+  tell_interposer("off");
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  require(codec_of_sum(comm) == EXACT, "off");
+  expect_obeyed(comm, "policy net=bf16 min=16K", BF16);
+  MPI_Comm_free(&comm);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  require(codec_of_sum(comm) == BF16, "another policy");
+  expect_obeyed(comm, NULL, INT8);
+  MPI_Comm_free(&comm);
 }
 
 /* What was wrong is said once, by rank 0 of the communicator. */
@@ -166,53 +148,43 @@ static void expect_ignored(MPI_Comm comm, const char *words) {
 static void nonsense_is_said_once_and_ignored(void) {
   static char much[100000];
   MPI_Comm comm = MPI_COMM_NULL;
-  if (is_on()) {
-    memset(much, 'x', sizeof(much) - 1);
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    require(codec_of_sum(comm) == INT8, "at first");
-    expect_ignored(comm, "off with it");
-    expect_ignored(comm, "policy net=nothing");
-    expect_ignored(comm, "policy");
-    expect_ignored(comm, "OFF");
-    expect_ignored(comm, "\x01\xff\x80%s%n");
-    expect_ignored(comm, much);
-    tell_interposer("off");
-    calls_until(comm, EXACT);
-    tell_interposer(NULL);
-    calls_until(comm, INT8);
-    MPI_Comm_free(&comm);
-  }
+  memset(much, 'x', sizeof(much) - 1);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  require(codec_of_sum(comm) == INT8, "at first");
+  expect_ignored(comm, "off with it");
+  expect_ignored(comm, "policy net=nothing");
+  expect_ignored(comm, "policy");
+  expect_ignored(comm, "OFF");
+  expect_ignored(comm, "\x01\xff\x80%s%n");
+  expect_ignored(comm, much);
+  expect_obeyed(comm, "off", EXACT);
+  expect_obeyed(comm, NULL, INT8);
+  MPI_Comm_free(&comm);
 }
 
 static void a_folder_is_no_control_file(void) {
-  if (is_on()) {
-    tell_interposer(NULL);
-    require(mpi_rank > 0 || mkdir(control_path(), 0700) == 0, "cannot make a folder");
-    PMPI_Barrier(MPI_COMM_WORLD);
-    calls_until(MPI_COMM_WORLD, INT8);
-    PMPI_Barrier(MPI_COMM_WORLD);
-    require(mpi_rank > 0 || rmdir(control_path()) == 0, "cannot remove it");
-  }
+  tell_interposer(NULL);
+  require(mpi_rank > 0 || mkdir(control_path(), 0700) == 0, "cannot make a folder");
+  PMPI_Barrier(MPI_COMM_WORLD);
+  calls_until(MPI_COMM_WORLD, INT8);
+  PMPI_Barrier(MPI_COMM_WORLD);
+  require(mpi_rank > 0 || rmdir(control_path()) == 0, "cannot remove it");
 }
 
 /* A communicator whose rank 0 is another one, and whose calls are not blocking. */
 static void other_calls_follow(void) {
   MPI_Comm comm = MPI_COMM_NULL;
-  if (is_on()) {
-    MPI_Comm_split(MPI_COMM_WORLD, 0, -mpi_rank, &comm);
-    interposer_call call = float_sum(INTERPOSER_IALLREDUCE, comm, COUNT);
-    require(is_compressed(&call), "at first");
-    tell_interposer("off");
-    calls_until(comm, EXACT);
-    require(!is_compressed(&call), "MPI_Iallreduce after off");
-    call.function = INTERPOSER_REDUCE_SCATTER_BLOCK;
-    call.count = 2 * COUNT;
-    require(!is_compressed(&call), "MPI_Reduce_scatter_block after off");
-    tell_interposer(NULL);
-    calls_until(comm, INT8);
-    require(is_compressed(&call), "MPI_Reduce_scatter_block after on");
-    MPI_Comm_free(&comm);
-  }
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -mpi_rank, &comm);
+  interposer_call call = float_sum(INTERPOSER_IALLREDUCE, comm, COUNT);
+  require(is_compressed(&call), "at first");
+  expect_obeyed(comm, "off", EXACT);
+  require(!is_compressed(&call), "MPI_Iallreduce after off");
+  call.function = INTERPOSER_REDUCE_SCATTER_BLOCK;
+  call.count = 2 * COUNT;
+  require(!is_compressed(&call), "MPI_Reduce_scatter_block after off");
+  expect_obeyed(comm, NULL, INT8);
+  require(is_compressed(&call), "MPI_Reduce_scatter_block after on");
+  MPI_Comm_free(&comm);
 }
 
 /* Nobody waits for the one who writes: who is ahead has read another file. */
@@ -243,10 +215,15 @@ static void the_file_may_go(void) {
 }
 
 static const mpi_property properties[] = {
-    PROPERTY(off_makes_later_calls_exact),    PROPERTY(no_file_means_on),
-    PROPERTY(another_policy_takes_its_place), PROPERTY(another_policy_chooses_anew),
-    PROPERTY(new_communicators_obey_at_once), PROPERTY(nonsense_is_said_once_and_ignored),
-    PROPERTY(a_folder_is_no_control_file),    PROPERTY(other_calls_follow),
-    PROPERTY(all_change_at_the_same_call),    PROPERTY(the_file_may_go),
+    PROPERTY_WHERE(is_on, off_makes_later_calls_exact),
+    PROPERTY_WHERE(is_on, no_file_means_on),
+    PROPERTY_WHERE(is_on, another_policy_takes_its_place),
+    PROPERTY_WHERE(is_on, another_policy_chooses_anew),
+    PROPERTY_WHERE(is_on, new_communicators_obey_at_once),
+    PROPERTY_WHERE(is_on, nonsense_is_said_once_and_ignored),
+    PROPERTY_WHERE(is_on, a_folder_is_no_control_file),
+    PROPERTY_WHERE(is_on, other_calls_follow),
+    PROPERTY(all_change_at_the_same_call),
+    PROPERTY(the_file_may_go),
 };
 RUN_INTERPOSER_PROPERTIES(before, properties)

@@ -129,9 +129,6 @@ static bool takes_sums(void) {
 
 static void freed_with_sums_in_flight_they_end(void) {
   enum { SUMS = 3 };
-  if (!takes_sums()) {
-    return;
-  }
   for (int summed_before = 0; summed_before < 2; summed_before++) {
     MPI_Comm comm = copy_of_world();
     MPI_Request requests[SUMS];
@@ -152,9 +149,6 @@ static void freed_with_sums_in_flight_they_end(void) {
 }
 
 static void disconnecting_waits_for_sums_in_flight(void) {
-  if (!takes_sums()) {
-    return;
-  }
   MPI_Comm comm = copy_of_world();
   MPI_Request request;
   sum_call call = new_call(COUNT, 13);
@@ -168,9 +162,6 @@ static void disconnecting_waits_for_sums_in_flight(void) {
 
 /* Nobody else has begun the sum when rank 0 has freed the communicator. */
 static void freed_before_the_others_begin_a_sum_it_ends(void) {
-  if (!takes_sums()) {
-    return;
-  }
   MPI_Comm comm = copy_of_world();
   MPI_Request request;
   sum_call call = new_call(COUNT, 7);
@@ -269,9 +260,9 @@ static const mpi_property properties[] = {
     PROPERTY(each_frees_long_before_the_next),
     PROPERTY(pairs_free_in_a_circle),
     PROPERTY(each_rank_frees_in_an_order_of_its_own),
-    PROPERTY(freed_with_sums_in_flight_they_end),
-    PROPERTY(freed_before_the_others_begin_a_sum_it_ends),
-    PROPERTY(disconnecting_waits_for_sums_in_flight),
+    PROPERTY_WHERE(takes_sums, freed_with_sums_in_flight_they_end),
+    PROPERTY_WHERE(takes_sums, freed_before_the_others_begin_a_sum_it_ends),
+    PROPERTY_WHERE(takes_sums, disconnecting_waits_for_sums_in_flight),
     PROPERTY(freed_by_the_attribute_of_another),
     PROPERTY(threads_make_and_free_their_own),
     PROPERTY(never_freed_or_freed_at_the_end),

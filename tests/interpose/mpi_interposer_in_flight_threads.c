@@ -55,9 +55,6 @@ static bool has_threads(void) {
 
 static void threads_exchange_messages_while_others_sum(void) {
   pthread_t thread;
-  if (!has_threads()) {
-    return;
-  }
   PMPI_Comm_dup(MPI_COMM_WORLD, &own);
   pthread_create(&thread, NULL, exchange, NULL);
   sum(STEPS);
@@ -69,9 +66,6 @@ static void threads_exchange_messages_while_others_sum(void) {
 /* Rank 0 sums when its messages are over; the others' threads are in the sum by then. */
 static void a_rank_may_sum_after_its_messages(void) {
   pthread_t thread;
-  if (!has_threads()) {
-    return;
-  }
   PMPI_Comm_dup(MPI_COMM_WORLD, &own);
   if (mpi_rank == 0) {
     exchange(NULL);
@@ -86,7 +80,7 @@ static void a_rank_may_sum_after_its_messages(void) {
 }
 
 static const mpi_property properties[] = {
-    PROPERTY(threads_exchange_messages_while_others_sum),
-    PROPERTY(a_rank_may_sum_after_its_messages),
+    PROPERTY_WHERE(has_threads, threads_exchange_messages_while_others_sum),
+    PROPERTY_WHERE(has_threads, a_rank_may_sum_after_its_messages),
 };
 RUN_INTERPOSER_PROPERTIES_THREADS(before, MPI_THREAD_MULTIPLE, properties)

@@ -14,8 +14,8 @@
 
 #include <string.h>
 
-#include "libcomm/interpose/mpi/interpose_ef_by_pattern.h"
-#include "libcomm/interpose/mpi/interpose_pattern.h"
+#include "libcomm/interpose/interpose_ef_by_pattern.h"
+#include "libcomm/interpose/interpose_pattern.h"
 
 /* ---------------------------------------------------------------- residuals */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The report of the MPI interposer: what is counted together, and what the table says. */
+/* The report of an interposer: what is counted together, and what the table says. */
 
 /* cmocka.h needs these four first. */
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libcomm/interpose/mpi/interpose_report.h"
+#include "libcomm/interpose/interpose_report.h"
 
 enum { CLASSES_MAX = 256, LINES_MAX = 400, COLUMNS_MAX = 100 };
 
@@ -25,7 +25,8 @@ static lcomm_interpose_report_about about;
 static int begin(void **state) {
   (void)state;
   lcomm_interpose_report_clear();
-  about = (lcomm_interpose_report_about){false, 3, 8, 2, "somewhere", "net=int8 min=64K"};
+  about = (lcomm_interpose_report_about){false,         3,    8, 2, "somewhere", "net=int8 min=64K",
+                                         "libcomm-mpi", "MPI"};
   return 0;
 }
 

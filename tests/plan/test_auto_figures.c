@@ -8,7 +8,6 @@
 
 #include "libcomm/plan/auto_figures.h"
 #include "tests/plan/plans.h"
-#include "tests/plan/policies.h"
 #include "tests/support/unit_tests.h"
 
 enum { COUNT = 1 << 18, CALLS = 3000, BURST_MOST = 256 << 10 };
@@ -20,24 +19,14 @@ typedef struct reality {
 } reality;
 
 static lcomm_topo topo_of(double latency_us, double bandwidth_gb_s) {
-  static const lcomm_identity identities[2];
-  lcomm_why error;
-  lcomm_topo topo;
-  assert_int_equal(lcomm_topo_create(identities, 2, 2, &topo, &error), LCOMM_OK);
-  topo.cost[LCOMM_LINK_NET] = (lcomm_link_cost){
-      .latency_us = latency_us, .bandwidth_gb_s = bandwidth_gb_s, .message_us = 2};
-  return topo;
+  return topo_over(2, 2,
+                   (lcomm_link_cost){.latency_us = latency_us,
+                                     .bandwidth_gb_s = bandwidth_gb_s,
+                                     .message_us = 2});
 }
 
 static lcomm_plan *plan_on(const lcomm_topo *topo, const char *text, uint64_t count) {
-  lcomm_why why;
-  lcomm_policy policy = parse(text);
-  lcomm_plan *plan = NULL;
-  lcomm_plan_request request =
-      request_of(LCOMM_COLLECTIVE_ALLREDUCE, count, LCOMM_FLOAT32, LCOMM_SUM);
-  request.error_feedback = true;
-  assert_int_equal(lcomm_plan_create(&request, &policy, topo, 0, &plan, &why), LCOMM_OK);
-  return plan;
+  return allreduce_plan_over(topo, text, 0, count, true);
 }
 
 static lcomm_plan_time predict(const void *subject, const lcomm_topo *topo) {
@@ -244,41 +233,32 @@ static void agreed_are_the_4th_16th_64th_and_each_256th(void **state) {
   }
 }
 
+static void expect_impossible(lcomm_auto_figures *it, double *member, double value) {
+  double usual = *member;
+  *member = value;
+  assert_false(lcomm_auto_figures_are_possible(it));
+  *member = usual;
+}
+
 /* They come from a peer. */
 static void figures_that_cannot_be_are_refused(void **state) {
   (void)state;
   static const double never[] = {NAN, -1, INFINITY, -INFINITY, 1e13};
   lcomm_topo topo = topo_of(20, 0.1);
-  const lcomm_auto_figures fine = lcomm_auto_figures_of(&topo);
-  assert_true(lcomm_auto_figures_are_possible(&fine));
+  lcomm_auto_figures it = lcomm_auto_figures_of(&topo);
+  assert_true(lcomm_auto_figures_are_possible(&it));
   for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
-    lcomm_auto_figures it = fine;
-    it.latency_us = never[i];
-    assert_false(lcomm_auto_figures_are_possible(&it));
-    it = fine;
-    it.bandwidth_gb_s = never[i];
-    assert_false(lcomm_auto_figures_are_possible(&it));
-    it = fine;
-    it.message_us = never[i];
-    assert_false(lcomm_auto_figures_are_possible(&it));
+    expect_impossible(&it, &it.latency_us, never[i]);
+    expect_impossible(&it, &it.bandwidth_gb_s, never[i]);
+    expect_impossible(&it, &it.message_us, never[i]);
     for (int codec = 0; codec < LCOMM_AUTO_CODECS; codec++) {
-      it = fine;
-      it.codec[codec].encode_gb_s = never[i];
-      assert_false(lcomm_auto_figures_are_possible(&it));
-      it = fine;
-      it.codec[codec].decode_gb_s = never[i];
-      assert_false(lcomm_auto_figures_are_possible(&it));
-      it = fine;
-      it.codec[codec].encode_us = never[i];
-      assert_false(lcomm_auto_figures_are_possible(&it));
-      it = fine;
-      it.codec[codec].decode_us = never[i];
-      assert_false(lcomm_auto_figures_are_possible(&it));
+      expect_impossible(&it, &it.codec[codec].encode_gb_s, never[i]);
+      expect_impossible(&it, &it.codec[codec].decode_gb_s, never[i]);
+      expect_impossible(&it, &it.codec[codec].encode_us, never[i]);
+      expect_impossible(&it, &it.codec[codec].decode_us, never[i]);
     }
   }
-  lcomm_auto_figures it = fine;
-  it.bandwidth_gb_s = 0;
-  assert_false(lcomm_auto_figures_are_possible(&it));
+  expect_impossible(&it, &it.bandwidth_gb_s, 0);
   lcomm_topo_free(&topo);
 }
 

@@ -79,11 +79,37 @@ static void topk_over_many_nodes_is_sparse_and_in_one_chunk(void **state) {
   lcomm_plan_destroy(plan);
 }
 
+/* One round, unless what all have picked adds up: a rank would receive it from each. */
+static void short_topk_is_gathered_from_few_nodes(void **state) {
+  (void)state;
+  static const struct {
+    const char *policy;
+    int nodes;
+    uint64_t count;
+    lcomm_exchange_kind exchange;
+  } cases[] = {{"net=topk:0.01+ef min=1", 4, 16000, LCOMM_EXCHANGE_GATHER},
+               {"net=topk:0.1+ef min=1", 64, 2000, LCOMM_EXCHANGE_GATHER},
+               {"net=topk:0.1+ef min=1", 64, 200000, LCOMM_EXCHANGE_SPARSE},
+               {"net=topk:0.01+ef min=1", 64, 200000, LCOMM_EXCHANGE_SPARSE},
+               {"net=topk:0.1+ef min=1 algo=gather", 64, 200000, LCOMM_EXCHANGE_GATHER}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    lcomm_plan *plan =
+        make_plan(cases[i].policy, cases[i].nodes, cases[i].nodes, 0, allreduce_of(cases[i].count));
+    assert_int_equal(plan->shape.exchange, cases[i].exchange);
+    lcomm_plan_destroy(plan);
+  }
+}
+
+/* The codec of a stage of a large sum of 8 ranks. */
+static void expect_codec(const char *policy, int nodes, lcomm_stage stage, lcomm_codec_id codec) {
+  lcomm_plan *plan = make_plan(policy, 8, nodes, 0, allreduce_of(LARGE));
+  assert_int_equal(plan->stages[stage].format.codec->id, codec);
+  lcomm_plan_destroy(plan);
+}
+
 static void a_dense_topk_result_travels_as_int8(void **state) {
   (void)state;
-  lcomm_plan *plan = make_plan("net=topk:0.5+ef", 8, 4, 0, allreduce_of(LARGE));
-  assert_int_equal(plan->stages[LCOMM_STAGE_RESULT].format.codec->id, LCOMM_CODEC_INT8);
-  lcomm_plan_destroy(plan);
+  expect_codec("net=topk:0.5+ef", 4, LCOMM_STAGE_RESULT, LCOMM_CODEC_INT8);
 }
 
 static void small_calls_are_exact_and_take_one_round(void **state) {
@@ -144,12 +170,8 @@ static void small_calls_without_leaders_stay_as_they_were(void **state) {
 
 static void links_inside_a_node_stay_exact_by_default(void **state) {
   (void)state;
-  lcomm_plan *plan = make_plan("net=int8", 8, 2, 0, allreduce_of(LARGE));
-  assert_int_equal(plan->stages[LCOMM_STAGE_NODE].format.codec->id, LCOMM_CODEC_NONE);
-  lcomm_plan_destroy(plan);
-  plan = make_plan("net=int8", 8, 1, 0, allreduce_of(LARGE));
-  assert_int_equal(plan->stages[LCOMM_STAGE_RESULT].format.codec->id, LCOMM_CODEC_NONE);
-  lcomm_plan_destroy(plan);
+  expect_codec("net=int8", 2, LCOMM_STAGE_NODE, LCOMM_CODEC_NONE);
+  expect_codec("net=int8", 1, LCOMM_STAGE_RESULT, LCOMM_CODEC_NONE);
 }
 
 static void error_feedback_needs_data_that_lasts(void **state) {
@@ -255,6 +277,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(two_sides_of_a_lossy_dense_codec_quantise_once),
     cmocka_unit_test(two_sides_of_a_short_exact_sum_take_one_round),
     cmocka_unit_test(topk_over_many_nodes_is_sparse_and_in_one_chunk),
+    cmocka_unit_test(short_topk_is_gathered_from_few_nodes),
     cmocka_unit_test(a_dense_topk_result_travels_as_int8),
     cmocka_unit_test(small_calls_are_exact_and_take_one_round),
     cmocka_unit_test(small_exact_calls_between_nodes_have_leaders),

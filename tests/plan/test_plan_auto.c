@@ -14,34 +14,14 @@ static const char *const classes[] = {"", "net=auto", "net=auto:bf16", "net=auto
                                       "net=auto:topk"};
 
 static lcomm_topo topo_of(double latency_us, double bandwidth_gb_s) {
-  static const lcomm_identity identities[RANKS];
-  lcomm_why error;
-  lcomm_topo topo;
-  assert_int_equal(lcomm_topo_create(identities, RANKS, NODES, &topo, &error), LCOMM_OK);
-  topo.cost[LCOMM_LINK_NET] =
-      (lcomm_link_cost){.latency_us = latency_us, .bandwidth_gb_s = bandwidth_gb_s};
-  return topo;
-}
-
-static lcomm_plan *plan_on(const lcomm_topo *topo, const char *text, int rank, uint64_t count,
-                           bool error_feedback) {
-  lcomm_why why;
-  lcomm_policy policy = parse(text);
-  lcomm_plan *plan = NULL;
-  lcomm_plan_request request =
-      request_of(LCOMM_COLLECTIVE_ALLREDUCE, count, LCOMM_FLOAT32, LCOMM_SUM);
-  request.error_feedback = error_feedback;
-  lcomm_status status = lcomm_plan_create(&request, &policy, topo, rank, &plan, &why);
-  if (status != LCOMM_OK) {
-    fail_msg("%s: %s", text, why.text);
-  }
-  return plan;
+  return topo_over(RANKS, NODES,
+                   (lcomm_link_cost){.latency_us = latency_us, .bandwidth_gb_s = bandwidth_gb_s});
 }
 
 static int candidate_on(double latency_us, double bandwidth_gb_s, const char *text, uint64_t count,
                         bool error_feedback) {
   lcomm_topo topo = topo_of(latency_us, bandwidth_gb_s);
-  lcomm_plan *plan = plan_on(&topo, text, 0, count, error_feedback);
+  lcomm_plan *plan = allreduce_plan_over(&topo, text, 0, count, error_feedback);
   int candidate = plan->automatic.candidate;
   lcomm_plan_destroy(plan);
   lcomm_topo_free(&topo);
@@ -77,12 +57,12 @@ static void the_plan_that_is_taken_is_predicted_to_be_the_fastest_but_for_a_twen
   (void)s;
   for (double bandwidth = 1e-3; bandwidth < 1e3; bandwidth *= 4) {
     lcomm_topo topo = topo_of(20, bandwidth);
-    lcomm_plan *chosen = plan_on(&topo, "net=auto:topk", 0, LONG, true);
+    lcomm_plan *chosen = allreduce_plan_over(&topo, "net=auto:topk", 0, LONG, true);
     double chosen_us = lcomm_auto_predict_us(chosen, &topo, chosen->automatic.candidate);
     static const char *const fixed[] = {"net=none", "net=none+zstd", "net=bf16", "net=int8",
                                         "net=topk:0.01+ef"};
     for (int i = 0; i < LCOMM_AUTO_CODECS; i++) {
-      lcomm_plan *other = plan_on(&topo, fixed[i], 0, LONG, true);
+      lcomm_plan *other = allreduce_plan_over(&topo, fixed[i], 0, LONG, true);
       assert_true(0.95 * chosen_us <= lcomm_auto_predict_us(other, &topo, i) * (1 + 1e-9));
       lcomm_plan_destroy(other);
     }
@@ -95,9 +75,9 @@ static void all_ranks_choose_alike(void **state) {
   (void)state;
   for (double bandwidth = 1e-3; bandwidth < 1e2; bandwidth *= 3) {
     lcomm_topo topo = topo_of(20, bandwidth);
-    lcomm_plan *first = plan_on(&topo, "net=auto:topk", 0, LONG, true);
+    lcomm_plan *first = allreduce_plan_over(&topo, "net=auto:topk", 0, LONG, true);
     for (int rank = 1; rank < RANKS; rank++) {
-      lcomm_plan *other = plan_on(&topo, "net=auto:topk", rank, LONG, true);
+      lcomm_plan *other = allreduce_plan_over(&topo, "net=auto:topk", rank, LONG, true);
       assert_int_equal(other->automatic.candidate, first->automatic.candidate);
       assert_true(other->hash == first->hash);
       lcomm_plan_destroy(other);
@@ -124,7 +104,7 @@ static void what_hides_behind_the_computation_is_not_compressed_further(void **s
   for (int hidden = 0; hidden < LCOMM_AUTO_CODECS; hidden++) {
     lcomm_topo topo = topo_of(100, 0.001);
     topo.hidden_from = hidden;
-    lcomm_plan *plan = plan_on(&topo, "net=auto:topk", 0, LONG, true);
+    lcomm_plan *plan = allreduce_plan_over(&topo, "net=auto:topk", 0, LONG, true);
     assert_int_equal(plan->automatic.candidate, hidden);
     lcomm_plan_destroy(plan);
     lcomm_topo_free(&topo);
@@ -134,7 +114,7 @@ static void what_hides_behind_the_computation_is_not_compressed_further(void **s
 static void a_plan_says_the_times_that_it_was_chosen_by(void **state) {
   (void)state;
   lcomm_topo topo = topo_of(100, 0.001);
-  lcomm_plan *plan = plan_on(&topo, "net=auto:int8", 0, LONG, true);
+  lcomm_plan *plan = allreduce_plan_over(&topo, "net=auto:int8", 0, LONG, true);
   assert_non_null(strstr(plan->reason, "predicted none "));
   assert_non_null(strstr(plan->reason, ", int8 "));
   lcomm_plan_destroy(plan);
@@ -190,10 +170,10 @@ static void no_algorithm_of_the_policy_is_predicted_to_be_more_than_a_tenth_fast
     for (double bandwidth = 1e-3; bandwidth < 1e2; bandwidth *= 10) {
       for (uint64_t count = 1 << 12; count <= 1 << 22; count *= 32) {
         lcomm_topo topo = topo_of_world(it, 30, bandwidth, 8);
-        lcomm_plan *chosen = plan_on(&topo, "net=auto:topk min=1", 0, count, true);
+        lcomm_plan *chosen = allreduce_plan_over(&topo, "net=auto:topk min=1", 0, count, true);
         double us = lcomm_auto_predict_us(chosen, &topo, chosen->automatic.candidate);
         for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
-          lcomm_plan *other = plan_on(&topo, fixed[i], 0, count, true);
+          lcomm_plan *other = allreduce_plan_over(&topo, fixed[i], 0, count, true);
           double other_us = lcomm_auto_predict_us(other, &topo, candidates[i]);
           if (0.95 * 0.9 * us > other_us * (1 + 1e-9)) {
             fail_msg("%d ranks, %d nodes, %g GB/s, %llu: %s takes %g us, %s %g us", it->ranks,
@@ -214,9 +194,9 @@ static void all_ranks_choose_the_same_shape(void **state) {
   for (const world *it = worlds; it < worlds + WORLDS; it++) {
     for (uint64_t count = 1 << 12; count <= 1 << 20; count *= 16) {
       lcomm_topo topo = topo_of_world(it, 300, 0.5, 2);
-      lcomm_plan *first = plan_on(&topo, "net=auto:int8 min=1", 0, count, true);
+      lcomm_plan *first = allreduce_plan_over(&topo, "net=auto:int8 min=1", 0, count, true);
       for (int rank = 1; rank < it->ranks; rank++) {
-        lcomm_plan *other = plan_on(&topo, "net=auto:int8 min=1", rank, count, true);
+        lcomm_plan *other = allreduce_plan_over(&topo, "net=auto:int8 min=1", rank, count, true);
         assert_true(other->hash == first->hash);
         lcomm_plan_destroy(other);
       }
@@ -231,7 +211,7 @@ static uint32_t chunks_where_messages_cost(double message_us, const char **reaso
   static const world two = {2, 2};
   lcomm_topo topo = topo_of_world(&two, 10, 1, message_us);
   topo.codec_cost[LCOMM_AUTO_INT8] = (lcomm_codec_cost){.encode_gb_s = 1, .decode_gb_s = 1};
-  lcomm_plan *plan = plan_on(&topo, "net=auto:int8", 0, LONG, true);
+  lcomm_plan *plan = allreduce_plan_over(&topo, "net=auto:int8", 0, LONG, true);
   uint32_t chunks = plan->shape.chunks;
   snprintf(text, sizeof(text), "%s", plan->reason);
   *reason = text;
@@ -266,7 +246,8 @@ static void an_algorithm_that_the_policy_names_stays(void **state) {
   (void)state;
   for (const world *it = worlds; it < worlds + WORLDS; it++) {
     lcomm_topo topo = topo_of_world(it, 1e4, 1, 1e4); /* one round would be best */
-    lcomm_plan *plan = plan_on(&topo, "net=auto:int8 algo=direct min=1", 0, 1 << 12, true);
+    lcomm_plan *plan =
+        allreduce_plan_over(&topo, "net=auto:int8 algo=direct min=1", 0, 1 << 12, true);
     assert_int_equal(plan->shape.exchange, LCOMM_EXCHANGE_DIRECT);
     lcomm_plan_destroy(plan);
     lcomm_topo_free(&topo);

@@ -170,14 +170,18 @@ static void calls_have_the_codec_of_the_pattern_that_fits(void **state) {
   assert_string_equal(codec_of_call("net[size>=1]=bf16 match=op=avg", "", average), "bf16");
 }
 
+static lcomm_plan *plan_of(const char *policy, lcomm_op op) {
+  return make_plan(policy, 4, 4, 0,
+                   request_of(LCOMM_COLLECTIVE_ALLREDUCE, 1 << 20, LCOMM_FLOAT32, op));
+}
+
 /* One plan serves sums and averages where the policy says the same of both. */
 static void plans_tell_sums_and_averages_apart_where_patterns_do(void **state) {
   (void)state;
   lcomm_plan_request request =
-      request_of(LCOMM_COLLECTIVE_ALLREDUCE, 1 << 20, LCOMM_FLOAT32, LCOMM_SUM);
-  lcomm_plan *apart = make_plan("net[op=avg]=bf16 net=int8", 4, 4, 0, request);
-  lcomm_plan *alike = make_plan("net[size>=1]=bf16 net=int8", 4, 4, 0, request);
-  request.op = LCOMM_AVG;
+      request_of(LCOMM_COLLECTIVE_ALLREDUCE, 1 << 20, LCOMM_FLOAT32, LCOMM_AVG);
+  lcomm_plan *apart = plan_of("net[op=avg]=bf16 net=int8", LCOMM_SUM);
+  lcomm_plan *alike = plan_of("net[size>=1]=bf16 net=int8", LCOMM_SUM);
   assert_false(lcomm_plan_fits(apart, &request));
   assert_true(lcomm_plan_fits(alike, &request));
   lcomm_plan_destroy(apart);
@@ -187,10 +191,8 @@ static void plans_tell_sums_and_averages_apart_where_patterns_do(void **state) {
 /* Of equal bytes: ranks that differ in a pattern alone must find out. */
 static void the_hash_of_a_plan_knows_the_patterns(void **state) {
   (void)state;
-  lcomm_plan_request request =
-      request_of(LCOMM_COLLECTIVE_ALLREDUCE, 1 << 20, LCOMM_FLOAT32, LCOMM_SUM);
-  lcomm_plan *one = make_plan("net[a]=bf16 net=int8", 4, 4, 0, request);
-  lcomm_plan *other = make_plan("net[b]=bf16 net=int8", 4, 4, 0, request);
+  lcomm_plan *one = plan_of("net[a]=bf16 net=int8", LCOMM_SUM);
+  lcomm_plan *other = plan_of("net[b]=bf16 net=int8", LCOMM_SUM);
   assert_true(one->hash != other->hash);
   lcomm_plan_destroy(one);
   lcomm_plan_destroy(other);

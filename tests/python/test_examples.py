@@ -4,12 +4,10 @@
 
 import importlib.util
 import re
-import subprocess
-import sys
 
 import pytest
 from test_meeting import needs_mpi
-from worlds import PATIENCE_S, ROOT, free_port, launched, programs
+from worlds import ROOT, by_srun, by_torchrun, free_port, launched, programs
 
 SGD = str(ROOT / "libcomm" / "python" / "examples" / "numpy_sgd.py")
 DDP_MNIST = str(ROOT / "libcomm" / "python" / "examples" / "ddp_mnist.py")
@@ -40,43 +38,63 @@ def test_numpy_sgd_learns_with_top_k_and_sends_less():
     assert int(sent) < int(exact) / 5
 
 
-def by_torchrun(folder, *program):
-    # what goes where is said by rank: torch 1.13 does not read less on Python 3.11
-    words = "--nproc_per_node 2 --redirects 0:1,1:1 --tee 0:1,1:1"
-    words += f" --log_dir {folder} --master_port {free_port()}"
-    run = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", *words.split(), *program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    return run.returncode, run.stdout
-
-
 @needs_torch
-def test_numpy_sgd_learns_under_torchrun(tmp_path):
-    status, output = by_torchrun(tmp_path, SGD)
+@pytest.mark.parametrize("size", [2, 4])
+def test_numpy_sgd_learns_under_torchrun(size, tmp_path):
+    status, output = by_torchrun(size, tmp_path, [SGD])
+    assert status == 0 and accuracy_of(output, size) > 0.85, output
+
+
+def test_numpy_sgd_learns_under_srun():
+    (status, output), _ = by_srun(2, [SGD])
     assert status == 0 and accuracy_of(output, 2) > 0.85, output
 
 
-DRAWN = "--data nowhere --images 1000 --epochs 1 --nodes 2 --policy"
+
+def drawn(size, policy):
+    """Arguments of a training on images that are drawn: as many steps on each number of ranks."""
+    return f"--data nowhere --images {500 * size} --epochs 1 --nodes 2 --policy {policy}".split()
+
+
+def learned(output, less):
+    """By the example of DDP; less: how much less is sent than exactly."""
+    assert float(re.search(r"accuracy ([0-9.]+)", output).group(1)) > 0.3, output
+    sent, exact = re.search(r"between nodes: (\d+) bytes, exact (\d+)", output).groups()
+    assert int(sent) < int(exact) / less, output
+
+
+def test_ddp_mnist_differs_from_ddp_without_libcomm_by_fifteen_lines_at_most():
+    words = ("libcomm", "state", "options.without", "options.policy", "options.nodes", "sent")
+    with open(DDP_MNIST, encoding="utf-8") as file:
+        code = file.read().split('"""', 2)[2].splitlines()  # behind the head
+    ours = [line for line in code if any(word in line for word in words)]
+    assert 3 <= len(ours) <= 15, ours
 
 
 @needs_torch
 @needs_mpi
-def test_ddp_mnist_learns_under_mpirun_with_top_k():
-    words = [DDP_MNIST, *DRAWN.split(), "net=topk:0.05+ef"]
-    status, output = launched(2, words, MASTER_PORT=str(free_port()))
-    assert status == 0 and float(re.search(r"accuracy ([0-9.]+)", output).group(1)) > 0.3, output
-    sent, exact = re.search(r"between nodes: (\d+) bytes, exact (\d+)", output).groups()
-    assert int(sent) < int(exact) / 5
+@pytest.mark.parametrize("size", [2, 4])
+def test_ddp_mnist_learns_under_mpirun_with_top_k(size):
+    words = [DDP_MNIST, *drawn(size, "net=topk:0.05+ef")]
+    status, output = launched(size, words, MASTER_PORT=str(free_port()))
+    assert status == 0, output
+    learned(output, 5)
 
 
 @needs_torch
-def test_ddp_mnist_learns_under_torchrun_with_int8(tmp_path):
-    status, output = by_torchrun(tmp_path, DDP_MNIST, *DRAWN.split(), "net=int8")
-    assert status == 0 and float(re.search(r"accuracy ([0-9.]+)", output).group(1)) > 0.3, output
+@pytest.mark.parametrize("size", [2, 4])
+def test_ddp_mnist_learns_under_torchrun_with_int8(size, tmp_path):
+    words = [DDP_MNIST, *drawn(size, "net=int8")]
+    status, output = by_torchrun(size, tmp_path, words)
+    assert status == 0, output
+    learned(output, 2)
+
+
+@needs_torch
+def test_ddp_mnist_learns_under_srun_with_int8():
+    (status, output), _ = by_srun(2, [DDP_MNIST, *drawn(2, "net=int8")])
+    assert status == 0, output
+    learned(output, 2)
 
 
 def has_fully_shard():
@@ -92,27 +110,27 @@ needs_fully_shard = pytest.mark.skipif(
 )
 
 
-def learned_in_shards(output):
-    found = re.search(r"accuracy ([0-9.]+) on 2 ranks, parameters alike: True", output)
-    assert found and float(found.group(1)) > 0.3, output
-    sent, exact = re.search(r"between nodes: (\d+) bytes, exact (\d+)", output).groups()
-    assert int(sent) < 0.9 * int(exact)
+def learned_in_shards(output, size):
+    assert f"on {size} ranks, parameters alike: True" in output
+    learned(output, 1.1)
 
 
 @needs_fully_shard
-def test_fsdp_learns_under_torchrun_with_int8(tmp_path):
-    status, output = by_torchrun(tmp_path, FSDP, *DRAWN.split(), "net=int8")
+@pytest.mark.parametrize("size", [2, 4])
+def test_fsdp_learns_under_torchrun_with_int8(size, tmp_path):
+    status, output = by_torchrun(size, tmp_path, [FSDP, *drawn(size, "net=int8")])
     assert status == 0, output
-    learned_in_shards(output)
+    learned_in_shards(output, size)
 
 
 @needs_fully_shard
 @needs_mpi
-def test_fsdp_learns_under_mpirun_with_int8():
-    words = [FSDP, *DRAWN.split(), "net=int8"]
-    status, output = launched(2, words, MASTER_PORT=str(free_port()))
+@pytest.mark.parametrize("size", [2, 4])
+def test_fsdp_learns_under_mpirun_with_int8(size):
+    words = [FSDP, *drawn(size, "net=int8")]
+    status, output = launched(size, words, MASTER_PORT=str(free_port()))
     assert status == 0, output
-    learned_in_shards(output)
+    learned_in_shards(output, size)
 
 
 def test_a_wrong_policy_is_a_sentence_on_every_rank():

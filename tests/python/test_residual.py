@@ -122,6 +122,35 @@ def test_a_run_that_goes_on_from_its_state_has_the_same_bits():
     assert numpy.abs(after - before).max() < 1e-4 and numpy.abs(before).max() > 0.1
 
 
+def test_a_state_in_files_is_that_of_the_bytes_and_serves_other_ranks(tmp_path):
+    folder = tmp_path / "step 3"
+
+    def saved(comm):
+        residual = comm.residual(COUNT, name="layer")
+        trained(comm, residual, range(3))
+        comm.save_state(folder)
+        file = folder / f"rank-{comm.rank:05}-of-{comm.size:05}.lcs"
+        assert file.read_bytes() == comm.state_dict()
+        before = kept(comm, residual)
+        expected = trained(comm, residual, range(3, STEPS))
+        comm.load_state(str(folder))
+        assert trained(comm, residual, range(3, STEPS)) == expected
+        return before
+
+    def others(comm):
+        residual = comm.residual(COUNT, name="layer")
+        comm.load_state(folder)
+        missing = raised(comm.load_state, tmp_path / "none")
+        refused = raised(comm.save_state, folder)
+        return kept(comm, residual), missing, refused
+
+    before = world(4, saved, nodes=2, policy=POLICY)[0]
+    for after, missing, refused in world(2, others, nodes=2, policy=POLICY):
+        assert numpy.abs(after - before).max() < 1e-4 and numpy.abs(before).max() > 0.1
+        assert missing[0] == "SystemCallError" and str(tmp_path / "none") in missing[1]
+        assert refused[0] == "ArgumentError" and str(folder) in refused[1]
+
+
 def test_a_damaged_state_is_refused_on_all_ranks_and_changes_nothing():
     def work(comm):
         residual = comm.residual(COUNT, name="layer")

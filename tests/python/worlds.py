@@ -128,21 +128,51 @@ def _output(process):
         return process.communicate()[0] + "\n(no end)"
 
 
-def programs(size, arguments, **variables):
-    """[(exit status, output)] of a Python program on each rank, as a launcher starts it."""
-    shared = {**os.environ, **environment(size, **variables)}
+def _started(arguments, environments):
+    """[(exit status, output)] of a Python program, once in each environment."""
     started = [
         subprocess.Popen(
             [sys.executable, *arguments],
-            env={**shared, "RANK": str(rank)},
+            env={**os.environ, **each},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for rank in range(size)
+        for each in environments
     ]
     outputs = [_output(process) for process in started]
     return [(process.returncode, text) for process, text in zip(started, outputs)]
+
+
+def programs(size, arguments, **variables):
+    """[(exit status, output)] of a Python program on each rank, started by hand."""
+    shared = environment(size, **variables)
+    return _started(arguments, [{**shared, "RANK": str(rank)} for rank in range(size)])
+
+
+def by_srun(size, arguments, **variables):
+    """The same with the variables of srun."""
+    words = {"NTASKS": size, "JOB_ID": os.getpid(), "STEP_ID": 0, "STEP_NUM_NODES": 1}
+    shared = {"SLURM_" + name: str(value) for name, value in words.items()}
+    ports = {"MASTER_PORT": str(free_port()), "LCOMM_PORT": str(free_port())}
+    ranks = [{"SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank)} for rank in range(size)]
+    return _started(arguments, [{**shared, **ports, **variables, **each} for each in ranks])
+
+
+def by_torchrun(size, folder, arguments):
+    """(exit status, output) of a Python program on all ranks; folder: a new one for their words."""
+    # what goes where is said by rank: torch 1.13 does not read less on Python 3.11
+    each = ",".join(f"{rank}:1" for rank in range(size))
+    words = f"--nproc_per_node {size} --redirects {each} --tee {each}"
+    words += f" --log_dir {folder} --master_port {free_port()}"
+    run = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", *words.split(), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    return run.returncode, run.stdout
 
 
 def launched(size, arguments, **variables):

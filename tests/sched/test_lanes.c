@@ -3,9 +3,10 @@
 
 /* All collectives end when every rank does its computations in lanes, in program order. */
 
-#include "libcomm/sched/lane.h"
+#include "libcomm/sched/lane_group.h"
 #include "tests/sched/worlds.h"
 #include "tests/support/lane_simulator.h"
+#include "tests/support/unit_tests.h"
 
 /* Vectors so short that spans are empty on some ranks, and longer ones. */
 static const uint64_t counts[] = {3, 64 * 67 + 5};
@@ -79,7 +80,8 @@ static void run_moves(const world_shape *shape, uint64_t count, unsigned stride)
     parts[i] = (uint64_t)(i * 7 % 5) * count / 3;
   }
   for (int kind = REDUCE_SCATTER; kind <= BARRIER; kind++) {
-    collective what = {(collective_kind)kind, count, .root = 1, .part_counts = parts};
+    collective what = {(collective_kind)kind, count, .root = 1, .part_counts = parts,
+                       .shape = {.exchange = LCOMM_EXCHANGE_GATHER, .chunks = 1}};
     run(shape, &what, stride);
   }
 }
@@ -169,10 +171,21 @@ static void ranks_that_hear_before_they_tell_need_two_lanes(void **state) {
   assert_true(ends(hear_first, &options, why));
 }
 
+/* Where the group of each computation ends. */
+static void find_groups(lcomm_schedule *schedule, lcomm_group_limits limits, uint32_t *last) {
+  lcomm_lane lanes[16];
+  assert_int_equal(lcomm_schedule_link(schedule, (bool[LCOMM_STAGE_COUNT]){false}), LCOMM_OK);
+  lcomm_schedule_lanes(schedule, lanes);
+  assert_int_equal(lcomm_schedule_groups(schedule, lanes, &limits, last), LCOMM_OK);
+}
+
+static const lcomm_group_limits all_groups = {{true, true, true}, 32, 1 << 20};
+
 static void what_peers_need_is_not_joined_with_what_they_send(void **state) {
   char why[WHY_MAX] = "";
   lane_options options = {.lanes = 1, .operations = 2, .tracks = 2, .seed = 1, .merged = true};
   lcomm_schedule schedule;
+  uint32_t last[16];
   (void)state;
   assert_true(ends(tell_own, &options, why));
   assert_int_equal(lcomm_schedule_init(&schedule, 0, 2, 192), LCOMM_OK);
@@ -180,11 +193,60 @@ static void what_peers_need_is_not_joined_with_what_they_send(void **state) {
   uint32_t slot = lcomm_schedule_slot(&schedule, LCOMM_STAGE_NET, 64);
   lcomm_schedule_receive(&schedule, slot, 1);
   lcomm_schedule_decode(&schedule, slot, lcomm_span_whole(128, 64), LCOMM_NO_SLOT);
-  assert_int_equal(lcomm_schedule_link(&schedule, (bool[LCOMM_STAGE_COUNT]){false}), LCOMM_OK);
-  assert_false(lanes_join(&schedule, 1, 5)); /* an ENCODE waits for the first */
-  assert_false(lanes_join(&schedule, 2, 5)); /* is one */
-  assert_true(lanes_join(&schedule, 5, 7));
+  find_groups(&schedule, all_groups, last);
+  assert_int_equal(last[1], 1); /* an ENCODE waits for it */
+  assert_int_equal(last[2], 2); /* is one */
+  assert_int_equal(last[5], 7);
+  assert_int_equal(last[7], 7);
   lcomm_schedule_free(&schedule);
+}
+
+/* Five pieces for a peer, of which two overlap, and what is made of one that it sends. */
+static void build_pieces(lcomm_schedule *schedule) {
+  static const uint64_t first[] = {0, 64, 96, 192};
+  assert_int_equal(lcomm_schedule_init(schedule, 0, 2, 320), LCOMM_OK);
+  for (int i = 0; i < 4; i++) {
+    uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, 64);
+    lcomm_schedule_encode(schedule, lcomm_span_whole(first[i], 64), slot, 1, LCOMM_FEEDBACK_NONE);
+    lcomm_schedule_send(schedule, slot, 1);
+  }
+  uint32_t in = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, 64), source = in;
+  lcomm_schedule_receive(schedule, in, 1);
+  lcomm_schedule_sum(schedule, lcomm_span_whole(256, 64), &source, 1, LCOMM_FEEDBACK_NONE);
+}
+
+static void pieces_that_wait_for_nothing_are_made_at_once(void **state) {
+  lcomm_group_limits limits = all_groups;
+  lcomm_schedule schedule;
+  uint32_t last[16];
+  (void)state;
+  build_pieces(&schedule);
+  find_groups(&schedule, limits, last);
+  assert_int_equal(last[0], 2);
+  assert_int_equal(last[2], 2);
+  assert_int_equal(last[4], 6); /* the one that overlaps begins a group of its own */
+  assert_int_equal(last[6], 6);
+  assert_int_equal(last[9], 9);
+  lcomm_schedule_free(&schedule);
+}
+
+static void groups_have_limits(void **state) {
+  lcomm_group_limits few = all_groups, small = all_groups, none = all_groups;
+  lcomm_schedule schedule;
+  uint32_t last[16];
+  (void)state;
+  few.steps_max = 1;
+  small.elements_max = 127;
+  none.stages[LCOMM_STAGE_NET] = false;
+  const lcomm_group_limits *all[] = {&few, &small, &none};
+  for (int i = 0; i < 3; i++) {
+    build_pieces(&schedule);
+    find_groups(&schedule, *all[i], last);
+    for (uint32_t step = 0; step < schedule.step_count; step++) {
+      assert_int_equal(last[step], step);
+    }
+    lcomm_schedule_free(&schedule);
+  }
 }
 
 static void lanes_wait_for_lanes_before_them_only(void **state) {
@@ -202,14 +264,14 @@ static void lanes_wait_for_lanes_before_them_only(void **state) {
   lcomm_schedule_free(&schedule);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lanes_end_on_one_node),
-      cmocka_unit_test(lanes_end_on_even_nodes),
-      cmocka_unit_test(lanes_end_on_uneven_nodes),
-      cmocka_unit_test(ranks_that_hear_before_they_tell_need_two_lanes),
-      cmocka_unit_test(what_peers_need_is_not_joined_with_what_they_send),
-      cmocka_unit_test(lanes_wait_for_lanes_before_them_only),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(lanes_end_on_one_node),
+    cmocka_unit_test(lanes_end_on_even_nodes),
+    cmocka_unit_test(lanes_end_on_uneven_nodes),
+    cmocka_unit_test(ranks_that_hear_before_they_tell_need_two_lanes),
+    cmocka_unit_test(what_peers_need_is_not_joined_with_what_they_send),
+    cmocka_unit_test(pieces_that_wait_for_nothing_are_made_at_once),
+    cmocka_unit_test(groups_have_limits),
+    cmocka_unit_test(lanes_wait_for_lanes_before_them_only),
+};
+RUN_TESTS(tests)

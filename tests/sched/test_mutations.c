@@ -30,56 +30,39 @@ static void swap_slots(lcomm_step *a, lcomm_step *b) {
 
 /* ------------------------------------------------------------- mutations */
 
-typedef void mutation(lcomm_schedule *);
+/* What is done to a schedule: to the nth step of a kind, or to two of them. */
+typedef struct mutation {
+  void (*apply)(lcomm_schedule *schedule, const struct mutation *self);
+  lcomm_step_kind kind;
+  uint32_t nth, other;
+} mutation;
 
-static void drop_nothing(lcomm_schedule *schedule) {
+static void keep(lcomm_schedule *schedule, const mutation *self) {
   (void)schedule;
+  (void)self;
 }
 
-/* Of an all-reduce: the owner's own. */
-static void drop_first_decode(lcomm_schedule *schedule) {
-  drop_step(schedule, find_step(schedule, LCOMM_STEP_DECODE, 0));
+static void drop(lcomm_schedule *schedule, const mutation *self) {
+  drop_step(schedule, find_step(schedule, self->kind, self->nth));
 }
 
-static void decode_wrong_slots(lcomm_schedule *schedule) {
-  swap_slots(&schedule->steps[find_step(schedule, LCOMM_STEP_DECODE, 1)],
-             &schedule->steps[find_step(schedule, LCOMM_STEP_DECODE, 2)]);
+static void swap(lcomm_schedule *schedule, const mutation *self) {
+  swap_slots(&schedule->steps[find_step(schedule, self->kind, self->nth)],
+             &schedule->steps[find_step(schedule, self->kind, self->other)]);
 }
 
-static void decode_wrong_span(lcomm_schedule *schedule) {
-  lcomm_span *span = &schedule->steps[find_step(schedule, LCOMM_STEP_DECODE, 1)].span;
+static void shift_span(lcomm_schedule *schedule, const mutation *self) {
+  lcomm_span *span = &schedule->steps[find_step(schedule, self->kind, self->nth)].span;
   span->first = span->first > 0 ? span->first - 1 : 1;
 }
 
-static void drop_receive(lcomm_schedule *schedule) {
-  drop_step(schedule, find_step(schedule, LCOMM_STEP_RECV, 0));
-}
-
-static void drop_send(lcomm_schedule *schedule) {
-  drop_step(schedule, find_step(schedule, LCOMM_STEP_SEND, 0));
-}
-
-static void drop_reduce(lcomm_schedule *schedule) {
-  drop_step(schedule, find_step(schedule, LCOMM_STEP_REDUCE, 0));
-}
-
-static void swap_peers(lcomm_schedule *schedule) {
-  swap_slots(&schedule->steps[find_step(schedule, LCOMM_STEP_SEND, 0)],
-             &schedule->steps[find_step(schedule, LCOMM_STEP_SEND, 1)]);
-}
-
-static void receive_from_wrong_peers(lcomm_schedule *schedule) {
-  swap_slots(&schedule->steps[find_step(schedule, LCOMM_STEP_RECV, 0)],
-             &schedule->steps[find_step(schedule, LCOMM_STEP_RECV, 1)]);
-}
-
 /* Of an all-to-all: the own segment. */
-static void forget_own_segment(lcomm_schedule *schedule) {
+static void drop_own_segment(lcomm_schedule *schedule, const mutation *self) {
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
     uint64_t own = schedule->count / 2 +
                    schedule->count / 2 / (uint64_t)schedule->size * (uint64_t)schedule->rank;
-    if (step->kind == LCOMM_STEP_DECODE && step->span.first == own) {
+    if (step->kind == self->kind && step->span.first == own) {
       drop_step(schedule, i);
       return;
     }
@@ -87,17 +70,29 @@ static void forget_own_segment(lcomm_schedule *schedule) {
   fail_msg("no own segment");
 }
 
+static const mutation drop_nothing = {keep, LCOMM_STEP_SEND, 0, 0};
+static const mutation drop_first_decode = {drop, LCOMM_STEP_DECODE, 0,
+                                           0}; /* of a sum: the owner's */
+static const mutation decode_wrong_slots = {swap, LCOMM_STEP_DECODE, 1, 2};
+static const mutation decode_wrong_span = {shift_span, LCOMM_STEP_DECODE, 1, 0};
+static const mutation drop_receive = {drop, LCOMM_STEP_RECV, 0, 0};
+static const mutation drop_send = {drop, LCOMM_STEP_SEND, 0, 0};
+static const mutation drop_reduce = {drop, LCOMM_STEP_REDUCE, 0, 0};
+static const mutation swap_peers = {swap, LCOMM_STEP_SEND, 0, 1};
+static const mutation receive_from_wrong_peers = {swap, LCOMM_STEP_RECV, 0, 1};
+static const mutation forget_own_segment = {drop_own_segment, LCOMM_STEP_DECODE, 0, 0};
+
 /* --------------------------------------------------------------- catching */
 
 /* Is the mutation of one rank's schedule seen when the schedule runs? */
 static bool is_caught(const world_shape *shape, const collective *what, int rank,
-                      mutation *mutate) {
+                      const mutation *it) {
   sim_world world;
   sim_options options = {.seed = 3, .held_rank = -1};
   options.lossy[LCOMM_STAGE_NET] = what->kind == ALLREDUCE;
   options.lossy[LCOMM_STAGE_RESULT] = what->kind == ALLREDUCE && !what->shape.tells_sum;
   build_world(&world, shape, what);
-  mutate(&world.schedules[rank]);
+  it->apply(&world.schedules[rank], it);
   bool caught = run_is_wrong(&world, what, &options);
   sim_world_free(&world);
   return caught;
@@ -106,12 +101,13 @@ static bool is_caught(const world_shape *shape, const collective *what, int rank
 static void broken_sums_are_caught(void **state) {
   (void)state;
   static const lcomm_exchange_kind kinds[] = {LCOMM_EXCHANGE_DIRECT, LCOMM_EXCHANGE_SPARSE};
-  static mutation *const mutations[] = {drop_first_decode, decode_wrong_slots, decode_wrong_span,
-                                        drop_receive,      drop_send,          drop_reduce};
+  static const mutation *const mutations[] = {&drop_first_decode, &decode_wrong_slots,
+                                              &decode_wrong_span, &drop_receive,
+                                              &drop_send,         &drop_reduce};
   world_shape shape = even_world(4, 1);
   for (size_t i = 0; i < 2; i++) {
     collective what = sum_of(kinds[i], 4 * 4096);
-    assert_false(is_caught(&shape, &what, 2, drop_nothing));
+    assert_false(is_caught(&shape, &what, 2, &drop_nothing));
     for (size_t k = 0; k < sizeof(mutations) / sizeof(mutations[0]); k++) {
       assert_true(is_caught(&shape, &what, 2, mutations[k]));
     }
@@ -123,23 +119,23 @@ static void broken_telling_is_caught(void **state) {
   collective what = sum_of(LCOMM_EXCHANGE_GATHER, 40);
   what.shape.leaders = what.shape.tells_sum = true;
   world_shape shape = even_world(3, 3);
-  assert_false(is_caught(&shape, &what, 3, drop_nothing));
-  assert_true(is_caught(&shape, &what, 3, drop_reduce)); /* a leader's sum of its node */
-  assert_true(is_caught(&shape, &what, 3, drop_send));
-  assert_true(is_caught(&shape, &what, 4, drop_send)); /* a member's contribution */
-  assert_true(is_caught(&shape, &what, 4, drop_receive));
-  assert_true(is_caught(&shape, &what, 4, drop_first_decode));
+  assert_false(is_caught(&shape, &what, 3, &drop_nothing));
+  assert_true(is_caught(&shape, &what, 3, &drop_reduce)); /* a leader's sum of its node */
+  assert_true(is_caught(&shape, &what, 3, &drop_send));
+  assert_true(is_caught(&shape, &what, 4, &drop_send)); /* a member's contribution */
+  assert_true(is_caught(&shape, &what, 4, &drop_receive));
+  assert_true(is_caught(&shape, &what, 4, &drop_first_decode));
 }
 
 static void broken_all_to_all_is_caught(void **state) {
   (void)state;
-  static mutation *const mutations[] = {
-      decode_wrong_slots, decode_wrong_span,        drop_receive,      drop_send,
-      swap_peers,         receive_from_wrong_peers, forget_own_segment};
+  static const mutation *const mutations[] = {
+      &decode_wrong_slots, &decode_wrong_span,        &drop_receive,      &drop_send,
+      &swap_peers,         &receive_from_wrong_peers, &forget_own_segment};
   collective what = {ALLTOALL, .count = 5};
   world_shape shape = even_world(2, 2);
   for (int rank = 0; rank < 4; rank++) {
-    assert_false(is_caught(&shape, &what, rank, drop_nothing));
+    assert_false(is_caught(&shape, &what, rank, &drop_nothing));
     for (size_t k = 0; k < sizeof(mutations) / sizeof(mutations[0]); k++) {
       assert_true(is_caught(&shape, &what, rank, mutations[k]));
     }

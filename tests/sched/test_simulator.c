@@ -157,7 +157,7 @@ static void bytes_between_nodes_equal_the_formula(void **state) {
 
 /* --------------------------------------------------------------- barrier */
 
-static void hold_each_rank(const world_shape *shape) {
+static void hold_each_rank(const world_shape *shape, lcomm_allreduce_shape how) {
   int size = 0;
   for (int i = 0; i < shape->nodes; i++) {
     size += shape->sizes[i];
@@ -166,7 +166,7 @@ static void hold_each_rank(const world_shape *shape) {
     char why[256] = "";
     sim_world world;
     sim_options options = {.seed = 5, .held_rank = held};
-    collective barrier = {.kind = BARRIER};
+    collective barrier = {.kind = BARRIER, .shape = how};
     build_world(&world, shape, &barrier);
     sim_fill_contributions(&world);
     assert_int_equal(sim_run(&world, &options, why, sizeof(why)), 0);
@@ -178,14 +178,24 @@ static void hold_each_rank(const world_shape *shape) {
 
 static void nobody_leaves_a_barrier_before_all_have_entered(void **state) {
   (void)state;
-  for (int size = 2; size <= 18; size++) {
-    world_shape shape = even_world(1, size);
-    hold_each_rank(&shape);
+  static const lcomm_exchange_kind kinds[] = {LCOMM_EXCHANGE_GATHER, LCOMM_EXCHANGE_DIRECT,
+                                              LCOMM_EXCHANGE_DOUBLING, LCOMM_EXCHANGE_HALVING};
+  for (int k = 0; k < 4; k++) {
+    lcomm_allreduce_shape all = {.exchange = kinds[k], .chunks = 1};
+    lcomm_allreduce_shape leaders = {.exchange = kinds[k],
+                                     .hierarchical = true,
+                                     .chunks = 1,
+                                     .leaders = true,
+                                     .tells_sum = kinds[k] != LCOMM_EXCHANGE_DIRECT};
+    for (int size = 2; size <= 18; size++) {
+      world_shape one_node = even_world(1, size), nodes = even_world(size, 1);
+      hold_each_rank(&one_node, all);
+      hold_each_rank(&nodes, all);
+    }
+    world_shape few_nodes = even_world(3, 7);
+    hold_each_rank(&few_nodes, leaders);
+    hold_each_rank(&uneven_worlds[4], leaders);
   }
-  world_shape few_nodes = even_world(3, 7), many_nodes = even_world(17, 1);
-  hold_each_rank(&few_nodes);
-  hold_each_rank(&many_nodes);
-  hold_each_rank(&uneven_worlds[4]);
 }
 
 static const struct CMUnitTest tests[] = {

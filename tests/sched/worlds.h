@@ -49,7 +49,7 @@ typedef struct collective {
   uint64_t count;              /* of a whole vector, or of each segment */
   int root;                    /* of a broadcast */
   const uint64_t *part_counts; /* of uneven parts */
-  lcomm_allreduce_shape shape; /* of an all-reduce */
+  lcomm_allreduce_shape shape; /* of an all-reduce, and of a barrier, which is one */
 } collective;
 
 static inline uint64_t vector_count(const collective *what, int size) {
@@ -79,7 +79,8 @@ static inline lcomm_status build_schedule(lcomm_schedule *schedule, const lcomm_
                                           const collective *what) {
   switch (what->kind) {
   case ALLREDUCE:
-    return lcomm_allreduce_build(schedule, topo, &what->shape);
+  case BARRIER:
+    break;
   case REDUCE_SCATTER:
     return lcomm_reduce_scatter_build(schedule, topo, what->count, NULL);
   case REDUCE_SCATTERV:
@@ -92,10 +93,8 @@ static inline lcomm_status build_schedule(lcomm_schedule *schedule, const lcomm_
     return lcomm_alltoall_build(schedule, topo, what->count);
   case BROADCAST:
     return lcomm_broadcast_build(schedule, topo, what->root);
-  case BARRIER:
-    break;
   }
-  return lcomm_barrier_build(schedule, topo);
+  return lcomm_allreduce_build(schedule, topo, &what->shape);
 }
 
 /* The schedules of all ranks: built, linked for exact stages, and verified. */

@@ -18,7 +18,7 @@ static lcomm_status send_it(lcomm_transport *transport, int peer, uint32_t tag, 
   (void)tag;
   (void)bytes;
   (void)size;
-  *transfer = (lcomm_transfer){{0}};
+  *transfer = (lcomm_transfer){.opaque = {0}};
   return fuzz_u8(link_of(transport)->in) == 255 ? LCOMM_ERR_TRANSPORT : LCOMM_OK;
 }
 
@@ -26,7 +26,7 @@ static lcomm_status receive_it(lcomm_transport *transport, int peer, uint32_t ta
                                size_t capacity, lcomm_transfer *transfer) {
   (void)peer;
   (void)tag;
-  *transfer = (lcomm_transfer){{(uintptr_t)bytes, capacity}};
+  *transfer = (lcomm_transfer){.opaque = {(uintptr_t)bytes, capacity}};
   return fuzz_u8(link_of(transport)->in) == 255 ? LCOMM_ERR_TRANSPORT : LCOMM_OK;
 }
 
@@ -54,7 +54,7 @@ static lcomm_status test_it(lcomm_transport *transport, lcomm_transfer *transfer
 
 static void cancel_it(lcomm_transport *transport, lcomm_transfer *transfer) {
   (void)transport;
-  *transfer = (lcomm_transfer){{0}};
+  *transfer = (lcomm_transfer){.opaque = {0}};
 }
 
 /* -------------------------------------------------------------- control messages */

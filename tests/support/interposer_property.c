@@ -41,6 +41,13 @@ bool interposer_is_on(void) {
   return on && policy && *policy && interposer_is_there() && launched_ranks() > 1;
 }
 
+bool needs_interposer(void) {
+  if (!interposer_is_on()) {
+    skip_property("the interposer is off, and plain MPI need not do it");
+  }
+  return interposer_is_on();
+}
+
 int node_of(int world_rank) {
   return mpi_size > 1 && world_rank >= (mpi_size + 1) / 2;
 }

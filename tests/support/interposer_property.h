@@ -43,6 +43,9 @@ bool mpi_is_mpich(void);
 bool interposer_is_there(void);
 bool interposer_is_on(void);
 
+/* For PROPERTY_WHERE: it is on; else the property, which plain MPI does not have, is skipped. */
+bool needs_interposer(void);
+
 /* The node that a rank of the world poses to be on, with 2 nodes. */
 int node_of(int world_rank);
 

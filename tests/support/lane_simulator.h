@@ -25,17 +25,12 @@ typedef struct lane_options {
   int lanes; /* 1: all in one; else LCOMM_LANE_COUNT */
   lane_messages messages;
   bool plain;        /* stages are plain copies, so slots may be parts of the vector */
-  bool merged;       /* DECODEs of a lane with no other computation between them are one entry */
+  bool merged;       /* groups of computations (libcomm/sched/lane_group.h) are one entry */
   int operations;    /* in flight, one after the other in the lanes */
   int tracks;        /* at least 1 */
   int far_sends_max; /* between nodes, in flight at once per rank and operation; 0: any number */
   unsigned seed;     /* of the order in which what can move moves */
 } lane_options;
-
-/* May `step` be one entry with `before`, the computation before it in program order? Only DECODEs,
- * and not when something waits for `before`, which would then wait for more: that may be a message
- * to the rank that `step` hears from. */
-bool lanes_join(const lcomm_schedule *schedule, uint32_t before, uint32_t step);
 
 /* Links the schedules of the world, which fit together, and follows them. 0, or -1 with a sentence
  * in why: who waits for whom. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/sched/lane_group.h"
 #include "tests/support/lane_simulator_internal.h"
 
 static void *zeros(size_t count, size_t size) {
@@ -105,10 +106,16 @@ static void wait_for_in(lane_part *p, uint32_t item) {
   }
 }
 
-bool lanes_join(const lcomm_schedule *schedule, uint32_t before, uint32_t step) {
-  const lcomm_step *first = &schedule->steps[before], *second = &schedule->steps[step];
-  return first->kind == LCOMM_STEP_DECODE && second->kind == LCOMM_STEP_DECODE &&
-         first->next_count == 0;
+/* The last step of the group of each computation: itself, where nothing is merged. */
+static uint32_t *find_groups(const lane_state *s, const lcomm_schedule *schedule,
+                             const lcomm_lane *lanes) {
+  const bool merged = s->options->merged;
+  const lcomm_group_limits limits = {{merged, merged, merged}, UINT32_MAX, UINT64_MAX};
+  uint32_t *last = zeros(schedule->step_count, sizeof *last);
+  if (lcomm_schedule_groups(schedule, lanes, &limits, last) != LCOMM_OK) {
+    abort();
+  }
+  return last;
 }
 
 /* The computations of a part become entries, neighbours one if they may. */
@@ -117,14 +124,14 @@ static void make_entries(lane_state *s, uint32_t part, const lcomm_lane *lanes, 
   lane_part *p = &s->parts[part];
   lane_entry *open = NULL;
   bool is_first[LCOMM_LANE_COUNT] = {true, true, true};
-  uint32_t placed = 0, before = 0;
+  uint32_t placed = 0, before = 0, *last_of = find_groups(s, schedule, lanes);
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     p->entry_of[i] = LANE_NONE;
     if (lcomm_step_is_message(&schedule->steps[i])) {
       continue;
     }
     p->computations[placed] = i;
-    bool joins = s->options->merged && open && lanes_join(schedule, before, i);
+    bool joins = open && last_of[before] == last_of[i];
     before = i;
     if (!joins) {
       open = &p->entries[p->entry_count];
@@ -142,6 +149,7 @@ static void make_entries(lane_state *s, uint32_t part, const lcomm_lane *lanes, 
     placed++;
   }
   p->computations_left = placed;
+  free(last_of);
 }
 
 /* ----------------------------------------------------------------- in place */

@@ -54,7 +54,7 @@ static inline bench bench_begin(layer tested, uint64_t seed) {
   at->bias = floats(at->bias_count);
   at->weight_gradient = floats(at->weight_count);
   at->bias_gradient = floats(at->bias_count);
-  at->scratch = test_malloc(at->scratch_size + 1);
+  at->scratch = floats(at->scratch_count);
   b.skip = floats(b.in_count);
   at->skip = b.skip;
   at->skip_delta = floats(b.in_count);

@@ -77,11 +77,17 @@ static bool share_failure(void) {
   return true;
 }
 
-static int run_property(const mpi_property *property) {
-  first_failure[0] = skip_reason[0] = '\0';
+static bool is_possible(const mpi_property *property) {
   if (mpi_size < property->ranks) {
     snprintf(skip_reason, sizeof(skip_reason), "needs %d ranks", property->ranks);
-  } else {
+    return false;
+  }
+  return !property->is_possible || property->is_possible();
+}
+
+static int run_property(const mpi_property *property) {
+  first_failure[0] = skip_reason[0] = '\0';
+  if (is_possible(property)) {
     property->run();
   }
   bool failed = share_failure();

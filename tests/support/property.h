@@ -19,14 +19,18 @@
 typedef struct mpi_property {
   const char *name;
   void (*run)(void);
-  int ranks; /* it needs so many */
+  int ranks;                 /* it needs so many */
+  bool (*is_possible)(void); /* else it is skipped, and this has said why; NULL: it is */
 } mpi_property;
 
 /* A line of a program's table: the property has the name of its function. The second one is skipped
- * where there are fewer ranks. */
+ * where there are fewer ranks, the third one where bool possible(void) calls skip_property() and
+ * returns false. */
 #define PROPERTY(function) PROPERTY_OF(1, function)
 #define PROPERTY_OF(least, function)                                                               \
   { .name = #function, .run = function, .ranks = least }
+#define PROPERTY_WHERE(possible, function)                                                         \
+  { .name = #function, .run = function, .is_possible = possible }
 
 /* A table and its length: two arguments. */
 #define WITH_COUNT(properties) properties, (int)(sizeof(properties) / sizeof(properties[0]))

@@ -4,6 +4,7 @@
 #include "tests/support/target_control.h"
 
 #include "libcomm/engine/operation.h"
+#include "libcomm/engine/peer_memory.h"
 #include "tests/support/fuzz_comm.h"
 #include "tests/support/fuzz_promise.h"
 
@@ -76,6 +77,25 @@ static void hear_probe(fuzz_link *link, fuzz_bytes *in) {
   link->has_control = true;
 }
 
+/* Memory of a device that is offered, or the answer. */
+static void hear_offer(fuzz_link *link, fuzz_bytes *in) {
+  int32_t kind = LCOMM_CONTROL_OFFER + fuzz_u8(in) % 2;
+  memcpy(link->control, &kind, sizeof(kind));
+  fuzz_take(in, link->control + sizeof(kind), 160);
+  link->has_control = true;
+}
+
+static void check_offers(const lcomm_comm *comm) {
+  size_t count = 0;
+  for (const lcomm_peer_memory *it = comm->runs.peer_memory; it; it = it->next) {
+    fuzz_require(it->peer >= 0 && it->peer < comm->size && it->peer != comm->rank &&
+                     it->memory.size > 0 && it->memory.offset == 0 && !it->base,
+                 "what is offered is memory of a peer, and closed");
+    count++;
+  }
+  fuzz_require(count <= LCOMM_OFFERS_MAX, "offers are counted");
+}
+
 static void hear(lcomm_comm *comm, fuzz_link *link) {
   lcomm_status status = lcomm_control_receive(comm);
   fuzz_require((int)status == atomic_load(&comm->errors.status),
@@ -99,6 +119,8 @@ void lcomm_fuzz_control(const uint8_t *data, size_t size) {
       hear_ticket(comm, &link, &in);
     } else if (event == 2) {
       hear_probe(&link, &in);
+    } else if (event == 3) {
+      hear_offer(&link, &in);
     } else {
       size_t length = fuzz_u16(&in) % (LCOMM_CONTROL_SIZE + 1);
       fuzz_take(&in, link.control, length);
@@ -109,5 +131,7 @@ void lcomm_fuzz_control(const uint8_t *data, size_t size) {
   fuzz_comm_check(comm);
   fuzz_require(comm->fingerprints.early_count <= LCOMM_FINGERPRINTS_KEPT,
                "fingerprints are counted");
+  check_offers(comm);
+  lcomm_peer_memory_free(comm);
   fuzz_comm_free(comm);
 }

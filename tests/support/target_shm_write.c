@@ -108,7 +108,7 @@ static void write_answer(fuzz_party *p) {
   uint32_t slot = fuzz_u8(p->in) % 16;
   uint64_t answer = fuzz_u16(p->in);
   atomic_store(&p->peer->here->answers[slot], answer);
-  atomic_fetch_add(&p->peer->here->asked, 1);
+  atomic_fetch_add(&p->peer->here->answered, 1);
 }
 
 static void write_tail(fuzz_party *p) {

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/support/remove_tree.h"
+
 typedef struct folder {
   char path[256];
 } folder;
@@ -23,10 +25,9 @@ static inline int make_folder(void **state) {
 }
 
 static inline int remove_folder(void **state) {
-  char command[512];
-  snprintf(command, sizeof command, "rm -r '%s'", ((folder *)*state)->path);
+  int left = remove_tree(((folder *)*state)->path);
   test_free(*state);
-  return system(command);
+  return left;
 }
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)

@@ -130,6 +130,38 @@ static void a_residual_follows_its_data(void) {
   }
 }
 
+/* The stream brings the data before the call, and takes the result behind it. */
+static void compare_on_a_stream(const char *policy, int nodes) {
+  static calls host, other;
+  static float here[WHOLE];
+  void *stream = NULL;
+  make_calls(&host, policy, nodes, LCOMM_AVG);
+  make_calls(&other, policy, nodes, LCOMM_AVG);
+  check(device->stream.create(&stream));
+  for (int step = 0; step < CALLS; step++) {
+    bool flush = step % 4 == 3;
+    call_at(&host, 0, step, false, flush);
+    fill_gradient(here, WHOLE, (uint64_t)(step * 100 + 1000 * mpi_rank));
+    check(device->copy(other.there, here, sizeof(here), stream));
+    require_fine(other.comm,
+                 (flush ? lcomm_allreduce_flush_on_stream : lcomm_allreduce_ef_on_stream)(
+                     other.residuals[0], other.there, other.there, stream));
+    check(device->copy(other.result, other.there, sizeof(other.result), stream));
+    check(device->stream.finish(stream));
+    require(memcmp(host.result, other.result, sizeof(host.result)) == 0,
+            "'%s', call %d: the stream has other bits", policy, step);
+  }
+  check(device->stream.destroy(stream));
+  free_calls(&host);
+  free_calls(&other);
+}
+
+static void calls_on_a_stream_have_the_bits_of_the_host(void) {
+  for (int i = 0; i < POLICIES; i++) {
+    compare_on_a_stream(policies[i], nodes_of(i + 1));
+  }
+}
+
 /* Figures, and codecs that follow from them. */
 static void the_guard_of_calls_sees_what_it_sees_on_the_host(void) {
   static const char *const guarded[] = {
@@ -274,7 +306,9 @@ static void they_are_in_flight_beside_calls_on_streams(void) {
 
 #define RESIDUAL_PROPERTIES                                                                        \
   PROPERTY(calls_with_a_residual_have_the_bits_of_the_host),                                       \
-      PROPERTY(a_residual_follows_its_data), PROPERTY(another_policy_has_the_bits_of_the_host),    \
+      PROPERTY(a_residual_follows_its_data),                                                       \
+      PROPERTY(calls_on_a_stream_have_the_bits_of_the_host),                                       \
+      PROPERTY(another_policy_has_the_bits_of_the_host),                                           \
       PROPERTY(the_guard_of_calls_sees_what_it_sees_on_the_host),                                  \
       PROPERTY(saved_states_have_the_bytes_of_the_host),                                           \
       PROPERTY(they_are_in_flight_beside_calls_on_streams)

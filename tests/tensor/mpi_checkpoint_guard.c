@@ -60,10 +60,6 @@ static void a_restored_run_goes_on_with_the_codecs_of_the_saved_one(void) {
 static void other_tensors_begin_with_the_codec_of_the_policy(void) {
   model early, late, other;
   size_t size = 0, fallen_size = 0;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_model(&early, policies[0], 2, LCOMM_SUM);
   uint8_t *bytes = write_blocks(early.comm, &size);
   make_model(&late, policies[0], 2, LCOMM_SUM);
@@ -90,10 +86,6 @@ static void other_tensors_begin_with_the_codec_of_the_policy(void) {
 static void codecs_are_kept_where_residuals_move(void) {
   model before, after;
   size_t size = 0;
-  if (mpi_size < 4) {
-    skip_property("needs 4 ranks");
-    return;
-  }
   make_model(&before, policies[0], 4, LCOMM_SUM);
   make_steps(&before, 0, 2);
   uint8_t *bytes = write_blocks(before.comm, &size);
@@ -109,7 +101,7 @@ static void codecs_are_kept_where_residuals_move(void) {
 
 static const mpi_property properties[] = {
     PROPERTY(a_restored_run_goes_on_with_the_codecs_of_the_saved_one),
-    PROPERTY(other_tensors_begin_with_the_codec_of_the_policy),
-    PROPERTY(codecs_are_kept_where_residuals_move),
+    PROPERTY_OF(2, other_tensors_begin_with_the_codec_of_the_policy),
+    PROPERTY_OF(4, codecs_are_kept_where_residuals_move),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

@@ -78,10 +78,6 @@ static const char *travels_by(calls *c, int first) {
 static void other_calls_begin_with_the_codec_of_the_policy(void) {
   calls fallen, other;
   size_t early_size = 0, size = 0;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_calls(&fallen, policies[0], 2, COUNT, false);
   uint8_t *early = write_blocks(fallen.l.comm, &early_size);
   make_some(&fallen, 0, 3);
@@ -123,10 +119,6 @@ static void check_moved(bool scatters, int saved_at) {
 }
 
 static void nothing_is_lost_where_fallen_calls_move(void) {
-  if (mpi_size < 4) {
-    skip_property("needs 4 ranks");
-    return;
-  }
   for (int saved_at = 1; saved_at <= 6; saved_at++) {
     check_moved(saved_at % 2 == 0, saved_at);
   }
@@ -134,7 +126,7 @@ static void nothing_is_lost_where_fallen_calls_move(void) {
 
 static const mpi_property properties[] = {
     PROPERTY(restored_calls_go_on_with_the_codecs_of_the_saved_ones),
-    PROPERTY(other_calls_begin_with_the_codec_of_the_policy),
-    PROPERTY(nothing_is_lost_where_fallen_calls_move),
+    PROPERTY_OF(2, other_calls_begin_with_the_codec_of_the_policy),
+    PROPERTY_OF(4, nothing_is_lost_where_fallen_calls_move),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

@@ -47,20 +47,39 @@ static void save_a_residual(const folder *f) {
   lcomm_destroy(comm);
 }
 
-static void what_was_left_is_added_to_a_float64_result(void) {
+/* A communicator with tensors of other types, and the status of loading that state. */
+typedef struct loaded {
   folder f;
-  make_folder(&f);
-  save_a_residual(&f);
-  lcomm_comm *comm = make_comm("net=none", 2);
-  lcomm_tensor *weight = add(comm, "weight", wide, LCOMM_FLOAT64, LCOMM_SUM);
-  lcomm_tensor *other = add(comm, "other", whole, LCOMM_INT64, LCOMM_SUM);
-  require(lcomm_state_load(comm, f.path) == LCOMM_OK, "%s", lcomm_last_error(comm));
-  require(lcomm_tensor_scale(comm, weight, 1, 4) == LCOMM_OK, "%s", lcomm_last_error(comm));
+  lcomm_comm *comm;
+  lcomm_tensor *weight, *other;
+  lcomm_status status;
+} loaded;
+
+static void begin_loaded(loaded *l, void *weight, lcomm_dtype type, void *other,
+                         lcomm_dtype other_type) {
+  make_folder(&l->f);
+  save_a_residual(&l->f);
+  l->comm = make_comm("net=none", 2);
+  l->weight = add(l->comm, "weight", weight, type, LCOMM_SUM);
+  l->other = add(l->comm, "other", other, other_type, LCOMM_SUM);
+  l->status = lcomm_state_load(l->comm, l->f.path);
+}
+
+static void end_loaded(loaded *l) {
+  lcomm_destroy(l->comm);
+  remove_folder(&l->f);
+}
+
+static void what_was_left_is_added_to_a_float64_result(void) {
+  loaded l;
+  begin_loaded(&l, wide, LCOMM_FLOAT64, whole, LCOMM_INT64);
+  require(l.status == LCOMM_OK, "%s", lcomm_last_error(l.comm));
+  require(lcomm_tensor_scale(l.comm, l.weight, 1, 4) == LCOMM_OK, "%s", lcomm_last_error(l.comm));
   for (int step = 0; step < 2; step++) {
     for (int i = 0; i < COUNT; i++) {
       wide[i] = 1;
     }
-    run_step(comm, weight, other);
+    run_step(l.comm, l.weight, l.other);
     for (int i = 0; i < COUNT; i++) {
       double wanted = 4 * (mpi_size + (step == 0 ? left[i] : 0));
       require(fabs(wide[i] - wanted) <= 1e-6, "step %d, element %d: %g, not %g", step, i, wide[i],
@@ -68,26 +87,20 @@ static void what_was_left_is_added_to_a_float64_result(void) {
     }
     require(same_everywhere(wide, sizeof(wide)), "the ranks differ");
   }
-  lcomm_destroy(comm);
-  remove_folder(&f);
+  end_loaded(&l);
 }
 
 static void integers_cannot_take_what_was_left(void) {
-  folder f;
-  make_folder(&f);
-  save_a_residual(&f);
-  lcomm_comm *comm = make_comm("net=none", 2);
-  lcomm_tensor *weight = add(comm, "weight", whole, LCOMM_INT64, LCOMM_SUM);
-  lcomm_tensor *other = add(comm, "other", wide, LCOMM_FLOAT64, LCOMM_SUM);
-  require(lcomm_state_load(comm, f.path) == LCOMM_ERR_ARGUMENT, "it was loaded");
-  require(strstr(lcomm_last_error(comm), "int64") != NULL, "%s", lcomm_last_error(comm));
+  loaded l;
+  begin_loaded(&l, whole, LCOMM_INT64, wide, LCOMM_FLOAT64);
+  require(l.status == LCOMM_ERR_ARGUMENT, "it was loaded");
+  require(strstr(lcomm_last_error(l.comm), "int64") != NULL, "%s", lcomm_last_error(l.comm));
   for (int i = 0; i < COUNT; i++) {
     whole[i] = 3;
   }
-  run_step(comm, weight, other);
+  run_step(l.comm, l.weight, l.other);
   require(whole[0] == 3 * mpi_size && whole[COUNT - 1] == 3 * mpi_size, "something was loaded");
-  lcomm_destroy(comm);
-  remove_folder(&f);
+  end_loaded(&l);
 }
 
 static const mpi_property properties[] = {

@@ -118,6 +118,19 @@ static void make_wanted(const char *policy) {
   free_set(&host);
 }
 
+static bool is_played(const lcomm_run *run) {
+  return !run || run->tape;
+}
+
+/* However little the policy keeps in this step. */
+static void require_played(const tensor_set *it, const char *policy, int step) {
+  for (size_t i = 0; i < it->comm->tensors->bucket_count; i++) {
+    const lcomm_ef *ef = &it->comm->tensors->buckets[i].ef;
+    require(is_played(ef->run) && is_played(ef->exact_run),
+            "'%s', step %d, bucket %zu: it goes step by step", policy, step, i);
+  }
+}
+
 static const lcomm_lanes *lanes_of_buckets(const lcomm_comm *comm) {
   const lcomm_lanes *it = comm->runs.lanes;
   while (it && it->space != LCOMM_SEQUENCE_SPACE_BUCKETS) {
@@ -133,6 +146,10 @@ static const char *const policies[] = {
     "net=bf16+ef+zstd min=1 check=xxhash bucket=20K clip=0.01:global",
     "net=fp8e4m3:stochastic+ef min=1 clip=0.5 exempt=*2",
     "net=int8+ef min=128 guard=2,residual=0.000001 bucket=20K",
+    "net=topk:0.02+ef min=1 bucket=20K warmup=1 ramp=0.25@1 momentum=0.9 algo=direct",
+    "net=topk:0.05,values=int8+ef+zstd min=1 undo=on momentum=0.5",
+    "net=topk:0.03+ef min=1 bucket=20K clip=0.01:global algo=gather",
+    "net=topk:0.05+ef min=128 guard=2,residual=0.001 bucket=20K",
 };
 
 enum { POLICIES = sizeof(policies) / sizeof(policies[0]) };
@@ -147,6 +164,7 @@ static void sums_have_the_bits_of_the_host(void) {
     for (int step = 0; step < STEPS; step++) {
       run_step(&it, step);
       require_outcome(&it, &wanted[step], policies[p], step);
+      require_played(&it, policies[p], step);
       discard_if_wanted(&it, policies[p], step);
     }
     require(lanes_of_buckets(it.comm), "'%s': nothing was played", policies[p]);
@@ -352,7 +370,7 @@ static void what_was_left_is_added_to_a_float64_result(void) {
 
 /* Playing needs no numbers that streams of the program wait for. */
 static void nothing_is_left_on_the_device(void) {
-  require_left_on_device(0);
+  require_nothing_left_on_device();
 }
 
 int main(int argc, char **argv) {

@@ -117,6 +117,42 @@ static void require_same_results(const run *a, const run *b, const char *policy,
           "'%s', step %d: other results of calls", policy, step);
 }
 
+/* ----------------------------------------------------------------- two runs */
+
+/* Both make the same good steps and calls, and the second one bad ones between them. */
+static run straight, undone;
+
+static void begin_both(const char *policy, int nodes) {
+  begin_run(&straight, policy, nodes);
+  begin_run(&undone, policy, nodes);
+}
+
+static void end_both(void) {
+  end_run(&straight);
+  end_run(&undone);
+}
+
+static void step_both(int step) {
+  make_step(&straight, step, false);
+  make_step(&undone, step, false);
+}
+
+static void call_both(kind which, int step) {
+  make_call(&straight, which, step, false);
+  make_call(&undone, which, step, false);
+}
+
+static void require_one_run(const char *policy, int step) {
+  require_same_results(&straight, &undone, policy, step);
+  require_same_state(&straight, &undone, policy, step);
+}
+
+static uint64_t discarded_by(const run *r) {
+  lcomm_stats stats;
+  require_fine(r->comm, lcomm_stats_get(r->comm, &stats));
+  return stats.discarded;
+}
+
 /* ------------------------------------------------------------ properties */
 
 static const char *const policies[] = {
@@ -133,9 +169,7 @@ enum { POLICIES = sizeof(policies) / sizeof(policies[0]) };
 
 /* `bad`: before which step the bad one is made. */
 static void compare_steps(const char *policy, int nodes, int bad) {
-  static run straight, undone;
-  begin_run(&straight, policy, nodes);
-  begin_run(&undone, policy, nodes);
+  begin_both(policy, nodes);
   for (int step = 0; step < STEPS; step++) {
     if (step == bad) {
       make_step(&undone, 100 + step, true);
@@ -143,13 +177,10 @@ static void compare_steps(const char *policy, int nodes, int bad) {
       require_fine(undone.comm, lcomm_tensors_discard(undone.comm));
       require_same_state(&straight, &undone, policy, step);
     }
-    make_step(&straight, step, false);
-    make_step(&undone, step, false);
-    require_same_results(&straight, &undone, policy, step);
-    require_same_state(&straight, &undone, policy, step);
+    step_both(step);
+    require_one_run(policy, step);
   }
-  end_run(&straight);
-  end_run(&undone);
+  end_both();
 }
 
 static void a_step_that_is_discarded_never_was(void) {
@@ -162,96 +193,70 @@ static void a_step_that_is_discarded_never_was(void) {
 
 /* Undo changes what can be done, not what is. */
 static void results_are_those_without_undo(void) {
-  static run with, without;
   for (int p = 0; p < POLICIES; p++) {
     char plain[128];
     const char *word = strstr(policies[p], " undo=on");
     snprintf(plain, sizeof(plain), "%.*s%s", (int)(word - policies[p]), policies[p],
              word + strlen(" undo=on"));
-    begin_run(&with, policies[p], two_nodes());
-    begin_run(&without, plain, two_nodes());
+    begin_run(&undone, policies[p], two_nodes());
+    begin_run(&straight, plain, two_nodes());
     for (int step = 0; step < STEPS; step++) {
-      make_step(&with, step, false);
-      make_step(&without, step, false);
-      make_call(&with, step % 4, step, false);
-      make_call(&without, step % 4, step, false);
-      require_same_results(&with, &without, policies[p], step);
+      step_both(step);
+      call_both(step % 4, step);
+      require_same_results(&straight, &undone, policies[p], step);
     }
-    end_run(&with);
-    end_run(&without);
+    end_both();
   }
 }
 
 static void a_call_that_is_discarded_never_was(void) {
-  static run straight, undone;
   for (int p = 0; p < POLICIES; p++) {
-    begin_run(&straight, policies[p], two_nodes());
-    begin_run(&undone, policies[p], two_nodes());
+    begin_both(policies[p], two_nodes());
     for (int step = 0; step < 2 * STEPS; step++) {
       kind bad = (kind)(step % 4), good = (kind)(step / 4 % 2);
       bool scatters = bad == SCATTER || bad == SCATTER_FLUSH;
       make_call(&undone, bad, 100 + step, true);
       require_fine(undone.comm, lcomm_residual_discard(scatters ? undone.scatter : undone.layer));
       require_same_state(&straight, &undone, policies[p], step);
-      make_call(&straight, good, step, false);
-      make_call(&undone, good, step, false);
-      require_same_results(&straight, &undone, policies[p], step);
-      require_same_state(&straight, &undone, policies[p], step);
+      call_both(good, step);
+      require_one_run(policies[p], step);
     }
-    end_run(&straight);
-    end_run(&undone);
+    end_both();
   }
 }
 
 /* The results of both are counted; only the bad ones are undone. */
 static void the_library_discards_what_is_not_finite(void) {
   static const char policy[] = "net=topk:0.02+ef min=4K momentum=0.9 nonfinite=discard warmup=1";
-  static run straight, undone;
-  lcomm_stats stats;
-  begin_run(&straight, policy, two_nodes());
-  begin_run(&undone, policy, two_nodes());
+  begin_both(policy, two_nodes());
   for (int step = 0; step < STEPS; step++) {
     make_step(&undone, 100 + step, true);
     require(lcomm_tensors_not_finite(undone.comm) > 0, "Inf was not seen");
     make_call(&undone, ALLREDUCE, 100 + step, true);
     require_fine(undone.comm, lcomm_tensors_discard(undone.comm)); /* which has happened */
     require_fine(undone.comm, lcomm_residual_discard(undone.layer));
-    make_step(&straight, step, false);
-    make_step(&undone, step, false);
-    make_call(&straight, ALLREDUCE, step, false);
-    make_call(&undone, ALLREDUCE, step, false);
-    require_same_results(&straight, &undone, policy, step);
-    require_same_state(&straight, &undone, policy, step);
+    step_both(step);
+    call_both(ALLREDUCE, step);
+    require_one_run(policy, step);
   }
-  require_fine(undone.comm, lcomm_stats_get(undone.comm, &stats));
-  require(stats.discarded == 2 * STEPS, "%llu were discarded", (unsigned long long)stats.discarded);
-  require_fine(straight.comm, lcomm_stats_get(straight.comm, &stats));
-  require(stats.discarded == 0, "%llu good ones were discarded",
-          (unsigned long long)stats.discarded);
-  end_run(&straight);
-  end_run(&undone);
+  require(discarded_by(&undone) == 2 * STEPS, "%d were discarded", (int)discarded_by(&undone));
+  require(discarded_by(&straight) == 0, "%d good ones were", (int)discarded_by(&straight));
+  end_both();
 }
 
 /* Inf in one rank's part only: all ranks undo the call. */
 static void a_part_that_is_not_finite_undoes_the_call_everywhere(void) {
   static const char policy[] = "net=topk:0.02+ef min=4K momentum=0.9 nonfinite=discard";
-  static run straight, undone;
-  lcomm_stats stats;
-  begin_run(&straight, policy, two_nodes());
-  begin_run(&undone, policy, two_nodes());
+  begin_both(policy, two_nodes());
   for (int step = 0; step < STEPS; step++) {
     kind bad = step % 2 == 0 ? SCATTER : SCATTER_FLUSH;
     make_call(&undone, bad, 100 + step, true);
     require_same_state(&straight, &undone, policy, step);
-    make_call(&straight, SCATTER, step, false);
-    make_call(&undone, SCATTER, step, false);
-    require_same_results(&straight, &undone, policy, step);
-    require_same_state(&straight, &undone, policy, step);
+    call_both(SCATTER, step);
+    require_one_run(policy, step);
   }
-  require_fine(undone.comm, lcomm_stats_get(undone.comm, &stats));
-  require(stats.discarded == STEPS, "%llu were discarded", (unsigned long long)stats.discarded);
-  end_run(&straight);
-  end_run(&undone);
+  require(discarded_by(&undone) == STEPS, "%d were discarded", (int)discarded_by(&undone));
+  end_both();
 }
 
 /* The guard changes a codec after a step: that step cannot be undone any more, the next one can. A
@@ -281,15 +286,11 @@ static void a_step_before_another_codec_is_refused(void) {
 
 /* Another policy keeps what is there, also after an undone step, and takes the way back. */
 static void another_policy_ends_the_way_back(void) {
-  static run straight, undone;
-  begin_run(&straight, policies[1], two_nodes());
-  begin_run(&undone, policies[1], two_nodes());
-  make_step(&straight, 0, false);
-  make_step(&undone, 0, false);
+  begin_both(policies[1], two_nodes());
+  step_both(0);
   make_step(&undone, 100, true);
   require_fine(undone.comm, lcomm_tensors_discard(undone.comm));
-  make_call(&straight, ALLREDUCE, 0, false);
-  make_call(&undone, ALLREDUCE, 0, false);
+  call_both(ALLREDUCE, 0);
   static const char *const next[] = {"net=topk:0.1+ef min=4K momentum=0.9", "net=none undo=on"};
   for (int i = 0; i < 2; i++) {
     require_fine(straight.comm, lcomm_policy_set(straight.comm, next[i]));
@@ -297,46 +298,37 @@ static void another_policy_ends_the_way_back(void) {
     require(lcomm_tensors_discard(undone.comm) == LCOMM_ERR_STATE, "the step before is gone");
     require(lcomm_residual_discard(undone.layer) == LCOMM_ERR_STATE, "the call before is gone");
     for (int step = 1; step < STEPS; step++) {
-      make_step(&straight, step, false);
-      make_step(&undone, step, false);
-      make_call(&straight, ALLREDUCE, step, false);
-      make_call(&undone, ALLREDUCE, step, false);
+      step_both(step);
+      call_both(ALLREDUCE, step);
       if (i == 1 && step == 1) { /* of calls: the flush that the policy asks for */
         require_fine(undone.comm, lcomm_residual_discard(undone.layer));
         make_call(&undone, ALLREDUCE, step, false);
       }
-      require_same_results(&straight, &undone, next[i], step);
-      require_same_state(&straight, &undone, next[i], step);
+      require_one_run(next[i], step);
     }
   }
-  end_run(&straight);
-  end_run(&undone);
+  end_both();
 }
 
 static void a_saved_state_is_that_of_the_step_before(void) {
-  static run first, second;
   static uint8_t bytes[1 << 20];
   size_t size = 0;
-  begin_run(&first, policies[1], two_nodes());
-  begin_run(&second, policies[1], two_nodes());
-  make_step(&first, 0, false);
-  make_step(&first, 100, true);
-  require_fine(first.comm, lcomm_tensors_discard(first.comm));
-  require_fine(first.comm, lcomm_state_size(first.comm, &size));
+  begin_both(policies[1], two_nodes());
+  make_step(&straight, 0, false);
+  make_step(&straight, 100, true);
+  require_fine(straight.comm, lcomm_tensors_discard(straight.comm));
+  require_fine(straight.comm, lcomm_state_size(straight.comm, &size));
   require(size <= sizeof(bytes), "the state has %zu bytes", size);
-  require_fine(first.comm, lcomm_state_write(first.comm, bytes, size));
-  require_fine(second.comm, lcomm_state_read(second.comm, bytes, size));
-  require(lcomm_tensors_discard(second.comm) == LCOMM_ERR_STATE, "nothing came before a state");
+  require_fine(straight.comm, lcomm_state_write(straight.comm, bytes, size));
+  require_fine(undone.comm, lcomm_state_read(undone.comm, bytes, size));
+  require(lcomm_tensors_discard(undone.comm) == LCOMM_ERR_STATE, "nothing came before a state");
   for (int step = 1; step < STEPS; step++) {
-    make_step(&second, 100 + step, true);
-    require_fine(second.comm, lcomm_tensors_discard(second.comm));
-    make_step(&first, step, false);
-    make_step(&second, step, false);
-    require_same_results(&first, &second, policies[1], step);
-    require_same_state(&first, &second, policies[1], step);
+    make_step(&undone, 100 + step, true);
+    require_fine(undone.comm, lcomm_tensors_discard(undone.comm));
+    step_both(step);
+    require_one_run(policies[1], step);
   }
-  end_run(&first);
-  end_run(&second);
+  end_both();
 }
 
 static void what_cannot_be_undone_is_refused(void) {

@@ -66,10 +66,6 @@ static void figures_agree_with_the_whole_comparison_within_a_tenth(void) {
   static const char *const policies[] = {"net=topk:0.1+ef guard=2 min=1", "net=int8+ef guard=2",
                                          "net=int4 guard=2,report",
                                          "net=topk:0.1,values=int8+ef+zstd guard=2 algo=direct"};
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   for (int i = 0; i < (int)(sizeof(policies) / sizeof(policies[0])); i++) {
     check_figures(policies[i], mpi_size == 4 && i % 2 ? 2 : mpi_size, false);
     check_figures(policies[i], mpi_size == 4 && i % 2 ? 4 : 2, true);
@@ -107,20 +103,12 @@ static void check_ladder(const char *policy, bool scatters) {
 }
 
 static void beyond_a_limit_calls_go_to_milder_codecs(void) {
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   check_ladder("net=topk:0.02+ef guard=1,limit=0.000001,residual=0.000001 min=1", false);
   check_ladder("net=topk:0.02+ef guard=1,limit=0.000001,residual=0.000001 min=1 undo=on", true);
 }
 
 static void another_policy_begins_with_its_codec(void) {
   calls c;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_calls(&c, "net=topk:0.02+ef guard=1,residual=0.000001 min=1", 2, FEW, false);
   for (int number = 0; number < 4; number++) {
     call_once(&c, number);
@@ -166,10 +154,6 @@ static void a_report_changes_no_bit_and_all_are_told(void) {
 /* Its samples are forgotten with it, on all ranks. */
 static void a_call_that_is_undone_is_not_judged(void) {
   calls c;
-  if (mpi_size < 2) {
-    skip_property("needs 2 ranks");
-    return;
-  }
   make_calls(&c, "net=topk:0.02+ef guard=2 undo=on min=1", 2, FEW, false);
   for (int number = 0; number < 4; number++) {
     call_once(&c, number);
@@ -183,13 +167,11 @@ static void a_call_that_is_undone_is_not_judged(void) {
   free_calls(&c);
 }
 
-int main(int argc, char **argv) {
-  static const mpi_property properties[] = {
-      PROPERTY(figures_agree_with_the_whole_comparison_within_a_tenth),
-      PROPERTY(beyond_a_limit_calls_go_to_milder_codecs),
-      PROPERTY(another_policy_begins_with_its_codec),
-      PROPERTY(a_report_changes_no_bit_and_all_are_told),
-      PROPERTY(a_call_that_is_undone_is_not_judged),
-  };
-  return mpi_property_main(&argc, &argv, WITH_COUNT(properties));
-}
+static const mpi_property properties[] = {
+    PROPERTY_OF(2, figures_agree_with_the_whole_comparison_within_a_tenth),
+    PROPERTY_OF(2, beyond_a_limit_calls_go_to_milder_codecs),
+    PROPERTY_OF(2, another_policy_begins_with_its_codec),
+    PROPERTY(a_report_changes_no_bit_and_all_are_told),
+    PROPERTY_OF(2, a_call_that_is_undone_is_not_judged),
+};
+RUN_PROPERTIES(mpi_property_main, properties)

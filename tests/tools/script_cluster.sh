@@ -79,6 +79,17 @@ if [ -x "${BUILD:-none}/tools/allreduce_perf" ]; then
 else
   echo "SKIP cluster_counts_bytes_on_the_wire: no allreduce_perf in \$BUILD"
 fi
+json_of_bytes() {
+  cluster bytes --json | python3 -c 'import json, sys
+it = json.load(sys.stdin)
+origin = it["origin"]
+assert all(origin[key] for key in ("version", "commit", "date", "machine", "host", "interface")), origin
+assert origin["hosts"] == 2 and origin["rate"] == "100mbit" and origin["delay_ms"] == 0, origin
+assert [host["host"] for host in it["hosts"]] == ["host0", "host1"] and it["hosts"][0]["tx_bytes"] > 1000000, it'
+}
+if [ -x "${BUILD:-none}/tools/allreduce_perf" ] && command -v python3 >/dev/null; then
+  expect cluster_json_says_where_it_comes_from json_of_bytes
+fi
 expect cluster_reset_counts_from_zero test "$(cluster bytes --reset && tx host1)" -lt 1000
 
 cluster up --hosts 2 --rate 100mbit --offloads off >/dev/null

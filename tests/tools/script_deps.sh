@@ -31,6 +31,13 @@ expect make_run_needs_nothing_of_the_tests leaves_out libcmocka-dev
 ln -s "$(type -P true)" "$work/bin/wget"
 lacks data
 expect wget_is_as_good_as_curl test ! -s "$work/said"
+printf '#!%s\nexit 1\n' "$BASH" >"$work/bin/mpicc" # which compiles nothing: it has no mpi.h
+chmod +x "$work/bin/mpicc"
+lacks build
+expect a_wrapper_without_headers_is_no_mpi names libopenmpi-dev
+ln -sf "$(type -P true)" "$work/bin/mpicc"
+lacks build
+expect a_wrapper_with_headers_is_enough leaves_out libopenmpi-dev
 lacks nonsense
 expect a_command_that_is_none_is_refused grep -q "no command 'nonsense'" "$work/said"
 tools/build/deps --list >"$work/list"

@@ -56,6 +56,7 @@ expect an_experiment_runs ends_with 0 run -o out good.ini
 expect the_answer_comes_first grep -q 'net=int8 takes 0.5 of the time of exact' said
 expect all_have_results test "$(states out)" = ' 2 "state": "good" '
 expect there_is_a_report test -s out/report.html -a -s out/report.md -a -s out/results.csv
+expect printed_tables_are_not_cut_off grep -q '@media print{.*\.wide{overflow:visible}.*td:last-child{white-space:normal' out/report.html
 expect titles_are_text grep -q '<h1>a &lt;test&gt;</h1>' out/report.html
 expect a_run_has_its_folder bash -c 'cd out/runs/good*int8* && grep -q "\"command\":.*program" run.json &&
   grep -q "\"commit\":" run.json && grep -q "\"machine\":.* x " run.json && grep -q "\"environment\":" run.json && test -s out'

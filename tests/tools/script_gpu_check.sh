@@ -40,6 +40,7 @@ case "$*" in
   cp programs/cuda_device "$FAKE/tests/device/"
   cp programs/cuda_calls "$FAKE/tests/api/"
   cp programs/cuda_steps "$FAKE/tests/tensor/"
+  touch "$FAKE/libcomm-nccl.so"
   ;;
 esac
 EOF2
@@ -94,6 +95,9 @@ fake programs/cuda_device <<<'echo "ok 1 - a_thing"; kill -SEGV $$'
 fake programs/cuda_calls <<<'echo "PASS a_thing"; sleep 1000 & echo $! >>"$SCRATCH/left"; wait'
 fake programs/cuda_steps <<<'echo "PASS a_thing"; echo "PASS another"'
 
+fake programs/all_reduce_perf <<<'echo "# Out of bounds values : 0 OK"'
+fake programs/sendrecv_perf <<<'echo "# Out of bounds values : 2 FAILED"; exit 3'
+
 # check OPTION...: gpu_check, with what is fake first in PATH
 check() {
   rm -rf out
@@ -137,6 +141,10 @@ expect hanging_sums_are_ended has '^\| allocate \| failed .*nodes 1: allocate 8 
 expect no_sum_is_left_running none_left
 expect stream_figures_are_json python3 -c 'import json; s = json.load(open("out/results.json"))["streams"]; assert s["latency-1"]["nodes"] == 1 and s["host-2"]["nodes"] == 2'
 expect stream_tables_are_there has '^== hidden nodes 2$'
+
+NCCL_TESTS=$work/programs check --only nccl
+expect programs_that_call_nccl_are_run has '^\| nccl-perf \| failed .*all_reduce on 2: fine. all_reduce on 4: fine. sendrecv on 2: exit status 3'
+expect missing_programs_are_named has '^\| nccl-llmc \| not measured .*no train_gpt2cu in PATH or LLMC'
 
 check --seconds 17 --only calls,steps
 expect all_time_has_a_limit has '^\| steps-8 \| not measured \| [0-9]+ \| no time was left'

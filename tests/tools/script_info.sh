@@ -24,6 +24,15 @@ expect the_ladder_of_a_pattern_is_told_once has '^ +or int8 -> bf16 -> none$'
 expect no_link_between_nodes_is_said info --plan --policy net=int8 --ranks 8 --size 1M
 expect the_reason_names_it has '^  because +there is no link between nodes for net= to act on'
 
+# ------------------------------------------------------------------ devices
+expect plans_of_devices_are_made info --plan --device --policy net=int8 --ranks 32 --nodes 4 --size 100000000
+expect their_chunks_are_longer has ' 8 shards, 3 chunks$'
+expect they_say_what_the_caller_calls has '^  on devices  [0-9]{1,2} calls of CUDA: [0-9]+ launches, [0-9]+ copies, [0-9]+ of numbers, [0-9]+ of events$'
+expect payloads_of_unknown_size_are_planned info --plan --device --policy net=topk:0.01 --ranks 4 --nodes 2 --size 1M
+expect they_are_not_counted has '^  on devices  calls of CUDA are not counted for top-k$'
+expect other_plans_are_made info --plan --policy net=int8 --ranks 32 --nodes 4 --size 100000000
+expect they_say_nothing_of_devices eval '! has "on devices"'
+
 # --------------------------------------------------------------------- JSON
 json() { # EXPRESSION: of the object `it`
   python3 -c 'import json, sys
@@ -39,12 +48,14 @@ if command -v python3 >/dev/null 2>&1; then
   expect longer_vectors_are_predicted_to_take_longer json 'it["plans"][3]["predicted"]["total_us"] > it["plans"][1]["predicted"]["total_us"]'
   expect variables_that_are_set_are_in_it json '{"variable": "LCOMM_LOG", "value": "none"} in it["environment"]'
   expect a_secret_is_not_printed json 'all(v["value"] != "hidden" for v in it["environment"])'
+  info --json --plan --device --ranks 4 --nodes 2 --size 1M
+  expect calls_of_devices_are_numbers json '0 < sum(it["plans"][0]["cuda_calls"].values()) < 100'
   info --json --plan --load "$work/slow.topo" --size 1M
   expect plans_alone_are_json_too json '"codecs" not in it and it["topology"]["links"]["net"] == {"latency_us": 50, "bandwidth_gb_s": 0.125, "measured": True}'
 else
   for name in all_of_it_is_json it_has_the_version one_table_of_kernels_is_in_use a_plan_has_bytes_and_time \
     longer_vectors_are_predicted_to_take_longer variables_that_are_set_are_in_it a_secret_is_not_printed \
-    plans_alone_are_json_too; do
+    calls_of_devices_are_numbers plans_alone_are_json_too; do
     echo "SKIP $name: no Python here"
   done
 fi

@@ -18,6 +18,7 @@
 #include "tests/support/experiment_made.h"
 #include "tests/support/svg_labels.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/unit_tests.h"
 #include "tools/experiment/experiment_picture.h"
 
 static experiment of;
@@ -168,13 +169,11 @@ static void colliding_labels_are_noticed(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      IN_FOLDER(labels_of_trainings_do_not_collide),
-      IN_FOLDER(labels_of_rates_that_are_close_do_not_collide),
-      IN_FOLDER(labels_of_one_rate_do_not_collide),
-      IN_FOLDER(labels_of_collectives_do_not_collide),
-      IN_FOLDER(colliding_labels_are_noticed),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    IN_FOLDER(labels_of_trainings_do_not_collide),
+    IN_FOLDER(labels_of_rates_that_are_close_do_not_collide),
+    IN_FOLDER(labels_of_one_rate_do_not_collide),
+    IN_FOLDER(labels_of_collectives_do_not_collide),
+    IN_FOLDER(colliding_labels_are_noticed),
+};
+RUN_TESTS(tests)

@@ -17,6 +17,7 @@
 
 #include "tests/support/experiment_made.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/unit_tests.h"
 #include "tools/experiment/experiment_folder.h"
 #include "tools/experiment/experiment_report.h"
 #include "tools/experiment/experiment_simulation.h"
@@ -187,14 +188,12 @@ static void reports_show_simulated_beside_measured(void **state) {
   end();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_log_becomes_a_workload),
-      IN_FOLDER(trainings_over_emulated_links_are_simulated),
-      IN_FOLDER(computation_is_that_of_processors_which_ranks_share),
-      IN_FOLDER(collectives_over_emulated_links_are_simulated),
-      IN_FOLDER(what_is_not_known_is_not_simulated_and_says_why),
-      IN_FOLDER(reports_show_simulated_beside_measured),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_log_becomes_a_workload),
+    IN_FOLDER(trainings_over_emulated_links_are_simulated),
+    IN_FOLDER(computation_is_that_of_processors_which_ranks_share),
+    IN_FOLDER(collectives_over_emulated_links_are_simulated),
+    IN_FOLDER(what_is_not_known_is_not_simulated_and_says_why),
+    IN_FOLDER(reports_show_simulated_beside_measured),
+};
+RUN_TESTS(tests)

@@ -1,45 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* What fidelity_bench says of trainings: the grid, the file of results, the summary, its table and
- * its pictures. */
+/* What fidelity_bench is told and keeps: the grid, the file of results, tables and pictures of
+ * them.
+ */
 
-/* cmocka.h needs these four first. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "tests/support/written_text.h"
-#include "tools/fidelity/fidelity_options.h"
+#include "tests/support/unit_tests.h"
+#include "tests/tools/fidelity_results.h"
 #include "tools/fidelity/fidelity_plot.h"
 #include "tools/fidelity/fidelity_table.h"
-
-static char path[] = "/tmp/fidelity-XXXXXX";
-
-static fidelity_options parse(const char *const *words, tool_parse expected) {
-  static char error[TOOL_ERROR_MAX];
-  static fidelity_options made;
-  char *argv[16] = {"fidelity_bench"};
-  int argc = 1;
-  for (; words[argc - 1]; argc++) {
-    argv[argc] = (char *)words[argc - 1];
-  }
-  assert_int_equal(fidelity_options_parse(argc, argv, &made, error), expected);
-  return made;
-}
-
-static const char *const small_grid[] = {
-    "--models",   "mlp",      "--optimizers", "sgd",     "--worlds", "2x1,4x1", "--preset",
-    "a=net=int8", "--preset", "b=net=int4",   "--seeds", "3",        NULL};
 
 /* --------------------------------------------------------------------- grid */
 
@@ -132,151 +101,68 @@ static void what_makes_no_grid_is_refused(void **state) {
 
 /* -------------------------------------------------------------------- store */
 
-static void put(const fidelity_grid *grid, size_t cell, double accuracy, double bytes) {
-  fidelity_cell at = fidelity_cell_at(grid, cell);
-  failure why = {0};
-  fidelity_outcome outcome = {.accuracy = accuracy,
-                              .bytes = bytes,
-                              .steps = 10,
-                              .seconds = 1,
-                              .curve = {2.0f, (float)accuracy},
-                              .curve_count = 2};
-  assert_int_equal(fidelity_store_append(path, &at, &outcome, &why), 0);
-}
-
-static void put_text(const char *text) {
+static void put_text(const char *path, const char *text) {
   FILE *file = fopen(path, "a");
   assert_non_null(file);
   fputs(text, file);
   fclose(file);
 }
 
-static fidelity_store read_store(void) {
-  fidelity_store store;
-  failure why = {0};
-  assert_int_equal(fidelity_store_read(path, &store, &why), 0);
-  return store;
-}
-
-static int forget(void **state) {
-  (void)state;
-  unlink(path);
-  return 0;
-}
-
 static void results_are_found_again(void **state) {
-  (void)state;
+  const char *path = path_in(state);
   fidelity_options o = parse(small_grid, TOOL_RUN);
   fidelity_cell one = fidelity_cell_at(&o.grid, 4), other = fidelity_cell_at(&o.grid, 5);
-  put(&o.grid, 4, 0.875, 1e9 + 1);
-  fidelity_store store = read_store();
+  put(path, &o.grid, 4, 0.875, 1e9 + 1);
+  fidelity_store store = read_store(path);
   const fidelity_outcome *found = fidelity_store_find(&store, &one);
   assert_non_null(found);
   assert_true(found->accuracy == 0.875 && found->bytes == 1e9 + 1 && found->steps == 10);
+  assert_true(found->seconds == 1 && found->processor_s == 2);
   assert_int_equal(found->curve_count, 2);
-  assert_true(found->curve[0] == 2.0f);
+  assert_true(found->curve[0] == 2.0f && found->curve[1] == 0.875f);
   assert_null(fidelity_store_find(&store, &other));
   fidelity_store_free(&store);
 }
 
-static void lines_that_are_not_whole_are_passed_over(void **state) {
-  (void)state;
+/* A file may have been kept from before, when the library was another. */
+static void the_last_result_of_a_cell_counts(void **state) {
+  const char *path = path_in(state);
   fidelity_options o = parse(small_grid, TOOL_RUN);
-  put_text("not JSON\n{\"cell\": 7}\n{\"cell\": \"x\", \"accuracy\": null}\n");
-  put(&o.grid, 0, 0.5, 100);
-  put_text("{\"cell\": \"y\", \"accur");
-  fidelity_store store = read_store();
+  fidelity_cell cell = fidelity_cell_at(&o.grid, 4);
+  put(path, &o.grid, 4, 0.25, 100);
+  put(path, &o.grid, 4, 0.75, 50);
+  put(path, &o.grid, 5, 0.5, 10);
+  fidelity_store store = read_store(path);
+  const fidelity_outcome *found = fidelity_store_find(&store, &cell);
+  assert_true(found->accuracy == 0.75 && found->bytes == 50);
+  fidelity_store_free(&store);
+}
+
+static void lines_that_are_not_whole_are_passed_over(void **state) {
+  const char *path = path_in(state);
+  fidelity_options o = parse(small_grid, TOOL_RUN);
+  put_text(path, "not JSON\n{\"cell\": 7}\n{\"cell\": \"x\", \"accuracy\": null}\n");
+  put(path, &o.grid, 0, 0.5, 100);
+  put_text(path, "{\"cell\": \"y\", \"accur");
+  fidelity_store store = read_store(path);
   assert_int_equal(store.count, 1);
   fidelity_store_free(&store);
 }
 
 static void a_missing_file_is_empty(void **state) {
-  (void)state;
-  fidelity_store store = read_store();
+  fidelity_store store = read_store(path_in(state));
   assert_int_equal(store.count, 0);
   fidelity_store_free(&store);
-}
-
-/* ------------------------------------------------------------------ summary */
-
-static void a_spread_is_that_of_a_sample(void **state) {
-  (void)state;
-  const double values[] = {1.0, 2.0, 4.0, 5.0};
-  fidelity_spread spread = fidelity_spread_of(values, 4);
-  assert_true(fabs(spread.mean - 3.0) < 1e-12);
-  assert_true(fabs(spread.deviation - sqrt(10.0 / 3.0)) < 1e-12);
-  assert_true(fidelity_spread_of(values, 1).deviation == 0.0);
-}
-
-/* Cells of 2x1: fp32 0..2, a 3..5, b 6..8. fp32 deviates by one point. */
-static void fill_first_world(const fidelity_grid *grid) {
-  static const double accuracies[] = {0.89, 0.90, 0.91, 0.885, 0.895, 0.91, 0.88, 0.88, 0.89};
-  for (size_t i = 0; i < 9; i++) {
-    put(grid, i, accuracies[i], i < 3 ? 800.0 : i < 6 ? 200.0 : 100.0);
-  }
-}
-
-static void cases_are_compared_at_equal_seeds(void **state) {
-  (void)state;
-  fidelity_options o = parse(small_grid, TOOL_RUN);
-  fidelity_summary fp32, a, b, elsewhere;
-  fill_first_world(&o.grid);
-  fidelity_store store = read_store();
-  fidelity_summarise(&o.grid, 0, &store, &fp32);
-  fidelity_summarise(&o.grid, 1, &store, &a);
-  fidelity_summarise(&o.grid, 2, &store, &b);
-  fidelity_summarise(&o.grid, 4, &store, &elsewhere);
-  fidelity_store_free(&store);
-  assert_true(fabs(fp32.accuracy.mean - 90.0) < 1e-9 && fabs(fp32.accuracy.deviation - 1.0) < 1e-9);
-  assert_int_equal(fp32.verdict, FIDELITY_WITHIN);
-  assert_true(fabs(a.difference.mean + 1.0 / 3.0) < 1e-9);
-  assert_true(fabs(a.difference.deviation - sqrt(1.0 / 12.0)) < 1e-9); /* -.5 -.5 0 */
-  assert_int_equal(a.verdict, FIDELITY_WITHIN);
-  assert_true(fabs(a.ratio - 4.0) < 1e-9 && fabs(a.bytes_per_step - 20.0) < 1e-9);
-  assert_true(fabs(b.difference.mean + 5.0 / 3.0) < 1e-9);
-  assert_int_equal(b.verdict, FIDELITY_BELOW);
-  assert_int_equal(elsewhere.verdict, FIDELITY_UNKNOWN);
-  assert_int_equal(elsewhere.accuracy.count, 0);
-}
-
-static void only_seeds_of_both_are_compared(void **state) {
-  (void)state;
-  fidelity_options o = parse(small_grid, TOOL_RUN);
-  fidelity_summary a;
-  put(&o.grid, 0, 0.90, 800);
-  put(&o.grid, 2, 0.80, 800);
-  put(&o.grid, 3, 0.90, 100);
-  put(&o.grid, 4, 0.10, 100);
-  fidelity_store store = read_store();
-  fidelity_summarise(&o.grid, 1, &store, &a);
-  fidelity_store_free(&store);
-  assert_int_equal(a.accuracy.count, 2);
-  assert_int_equal(a.difference.count, 1);
-  assert_true(fabs(a.difference.mean) < 1e-9);
-  assert_int_equal(a.verdict, FIDELITY_UNKNOWN);
-}
-
-static void curves_are_means_of_the_seeds(void **state) {
-  (void)state;
-  fidelity_options o = parse(small_grid, TOOL_RUN);
-  fidelity_summary fp32;
-  fill_first_world(&o.grid);
-  fidelity_store store = read_store();
-  fidelity_summarise(&o.grid, 0, &store, &fp32);
-  fidelity_store_free(&store);
-  assert_int_equal(fp32.curve_count, 2);
-  assert_true(fabs((double)fp32.curve[1] - 0.90) < 1e-6);
-  assert_true(fabs((double)fp32.curve_deviation[1] - 0.01) < 1e-6);
 }
 
 /* ------------------------------------------------------------------- output */
 
 static char *text;
 
-static void summarise_all(fidelity_summary *all) {
+static void summarise_all(const char *path, fidelity_summary *all) {
   fidelity_options o = parse(small_grid, TOOL_RUN);
-  fill_first_world(&o.grid);
-  fidelity_store store = read_store();
+  fill_first_world(path, &o.grid);
+  fidelity_store store = read_store(path);
   for (size_t i = 0; i < 6; i++) {
     fidelity_summarise(&o.grid, i, &store, &all[i]);
   }
@@ -292,9 +178,8 @@ static size_t lines_of(const char *of) {
 }
 
 static void tables_say_what_was_trained_and_what_was_not(void **state) {
-  (void)state;
   fidelity_summary all[6];
-  summarise_all(all);
+  summarise_all(path_in(state), all);
   FILE *file = open_text(&text);
   assert_true(fidelity_table_print(all, 6, false, file));
   fclose(file);
@@ -309,9 +194,8 @@ static void tables_say_what_was_trained_and_what_was_not(void **state) {
 }
 
 static void pictures_have_a_panel_for_what_was_trained(void **state) {
-  (void)state;
   fidelity_summary all[6];
-  summarise_all(all);
+  summarise_all(path_in(state), all);
   FILE *file = open_text(&text);
   fidelity_plot_accuracy(all, 6, 3, "it's.svg", file);
   fclose(file);
@@ -327,29 +211,18 @@ static void pictures_have_a_panel_for_what_was_trained(void **state) {
   text = NULL;
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_cell_of_a_grid_is_there_once),
-      cmocka_unit_test(a_key_holds_all_that_a_result_depends_on),
-      cmocka_unit_test(the_reference_is_the_first_preset),
-      cmocka_unit_test(known_presets_are_taken_by_name),
-      cmocka_unit_test(seeds_are_a_count_or_a_range),
-      cmocka_unit_test(what_makes_no_grid_is_refused),
-      cmocka_unit_test_teardown(results_are_found_again, forget),
-      cmocka_unit_test_teardown(lines_that_are_not_whole_are_passed_over, forget),
-      cmocka_unit_test_teardown(a_missing_file_is_empty, forget),
-      cmocka_unit_test(a_spread_is_that_of_a_sample),
-      cmocka_unit_test_teardown(cases_are_compared_at_equal_seeds, forget),
-      cmocka_unit_test_teardown(only_seeds_of_both_are_compared, forget),
-      cmocka_unit_test_teardown(curves_are_means_of_the_seeds, forget),
-      cmocka_unit_test_teardown(tables_say_what_was_trained_and_what_was_not, forget),
-      cmocka_unit_test_teardown(pictures_have_a_panel_for_what_was_trained, forget),
-  };
-  int file = mkstemp(path);
-  if (file < 0) {
-    return 1;
-  }
-  close(file);
-  unlink(path);
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_cell_of_a_grid_is_there_once),
+    cmocka_unit_test(a_key_holds_all_that_a_result_depends_on),
+    cmocka_unit_test(the_reference_is_the_first_preset),
+    cmocka_unit_test(known_presets_are_taken_by_name),
+    cmocka_unit_test(seeds_are_a_count_or_a_range),
+    cmocka_unit_test(what_makes_no_grid_is_refused),
+    IN_FOLDER(results_are_found_again),
+    IN_FOLDER(the_last_result_of_a_cell_counts),
+    IN_FOLDER(lines_that_are_not_whole_are_passed_over),
+    IN_FOLDER(a_missing_file_is_empty),
+    IN_FOLDER(tables_say_what_was_trained_and_what_was_not),
+    IN_FOLDER(pictures_have_a_panel_for_what_was_trained),
+};
+RUN_TESTS(tests)

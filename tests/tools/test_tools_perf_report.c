@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/support/unit_tests.h"
 #include "tests/support/written_text.h"
 #include "tools/perf/perf_report.h"
 
@@ -273,15 +274,13 @@ static int remove_file(void **state) {
   return unlink(json_path);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rows_stand_under_their_headers),
-      cmocka_unit_test(through_mpi_both_names_have_their_rows),
-      cmocka_unit_test(columns_come_with_their_options),
-      cmocka_unit_test(the_table_closes_as_in_nccl_tests),
-      cmocka_unit_test(json_has_what_the_table_has_and_more),
-      cmocka_unit_test(each_result_is_one_line_of_json),
-      cmocka_unit_test(a_json_file_that_cannot_be_made_is_told),
-  };
-  return cmocka_run_group_tests(tests, make_file, remove_file);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(rows_stand_under_their_headers),
+    cmocka_unit_test(through_mpi_both_names_have_their_rows),
+    cmocka_unit_test(columns_come_with_their_options),
+    cmocka_unit_test(the_table_closes_as_in_nccl_tests),
+    cmocka_unit_test(json_has_what_the_table_has_and_more),
+    cmocka_unit_test(each_result_is_one_line_of_json),
+    cmocka_unit_test(a_json_file_that_cannot_be_made_is_told),
+};
+RUN_TESTS_WITHIN(tests, make_file, remove_file)

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "tests/support/unit_tests.h"
+#include "tools/common/tool_cache.h"
 #include "tools/simulation/simulate_study.h"
 
 /* ----------------------------------------------------------------- events */
@@ -353,6 +354,15 @@ static void a_sweep_doubles(void **state) {
   assert_int_equal(o.policy_count, 3);
 }
 
+static void a_cache_here_is_that_of_this_machine(void **state) {
+  (void)state;
+  static simulate_options o;
+  char error[TOOL_ERROR_MAX];
+  static const char *const words[] = {"--cache", "here", "--processors", "2", NULL};
+  assert_int_equal(parse(words, &o, error), TOOL_RUN);
+  assert_int_equal(o.cache_size, tool_cache_size(TOOL_CACHE_FOLDER));
+}
+
 static void bad_options_are_refused_with_a_sentence(void **state) {
   (void)state;
   static const char *const bad[][5] = {{"--nodes", "0"},
@@ -406,6 +416,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_bad_workload_is_refused_with_a_sentence),
     cmocka_unit_test(a_trace_says_when_gradients_were_made),
     cmocka_unit_test(a_sweep_doubles),
+    cmocka_unit_test(a_cache_here_is_that_of_this_machine),
     cmocka_unit_test(bad_options_are_refused_with_a_sentence),
 };
 RUN_TESTS(tests)

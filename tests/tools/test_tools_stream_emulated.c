@@ -16,6 +16,7 @@
 #include "tests/support/emulated/emulated_device.h"
 #include "tests/support/forked.h"
 #include "tests/support/forked_comm.h"
+#include "tests/support/unit_tests.h"
 #include "tools/stream/stream_case.h"
 
 enum { SAMPLES = 3, COUNT = 5000 };
@@ -71,7 +72,6 @@ static void run(forked *self, stream_world *world, const stream_case *what) {
 }
 
 static void cases_sum_and_give_everything_back(forked *self) {
-  enum { NUMBERS = 1 }; /* of stream gates: they stay to the end of the process */
   static const stream_options options = {.samples = SAMPLES};
   double times[SAMPLES];
   void *memory = NULL;
@@ -82,7 +82,7 @@ static void cases_sum_and_give_everything_back(forked *self) {
   for (size_t i = 0; i < stream_case_count; i++) {
     run(self, &world, &stream_cases[i]);
   }
-  end(self, &world, memory, NUMBERS);
+  end(self, &world, memory, 0);
 }
 
 static void without_products_nothing_is_said_to_be_hidden(forked *self) {
@@ -121,11 +121,9 @@ static void targets_are_most_or_least(void **state) {
   assert_false(stream_case_met(&result));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      FORKED_TEST(cases_sum_and_give_everything_back, 2),
-      FORKED_TEST(without_products_nothing_is_said_to_be_hidden, 1),
-      cmocka_unit_test(targets_are_most_or_least),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    FORKED_TEST(cases_sum_and_give_everything_back, 2),
+    FORKED_TEST(without_products_nothing_is_said_to_be_hidden, 1),
+    cmocka_unit_test(targets_are_most_or_least),
+};
+RUN_TESTS(tests)

@@ -13,6 +13,7 @@
 #include "libcomm/engine/engine.h"
 #include "libcomm/topo/topo_file.h"
 #include "tests/support/forked.h"
+#include "tests/support/unit_tests.h"
 
 enum { RANKS = 3, PATH_ROOM = 64 };
 
@@ -252,15 +253,13 @@ static int remove_folder(void **state) {
   return rmdir(folder);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(measured_costs_are_those_of_the_plans),
-      cmocka_unit_test(a_file_of_other_ranks_gives_costs_alone),
-      cmocka_unit_test(auto_plans_with_the_links_of_the_file),
-      cmocka_unit_test(pairs_of_devices_are_taken_where_ranks_know_none),
-      cmocka_unit_test(a_file_that_is_no_topology_is_one_sentence_on_all_ranks),
-      cmocka_unit_test(ranks_with_different_files_are_named),
-      cmocka_unit_test(files_that_say_the_same_are_the_same),
-  };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(measured_costs_are_those_of_the_plans),
+    cmocka_unit_test(a_file_of_other_ranks_gives_costs_alone),
+    cmocka_unit_test(auto_plans_with_the_links_of_the_file),
+    cmocka_unit_test(pairs_of_devices_are_taken_where_ranks_know_none),
+    cmocka_unit_test(a_file_that_is_no_topology_is_one_sentence_on_all_ranks),
+    cmocka_unit_test(ranks_with_different_files_are_named),
+    cmocka_unit_test(files_that_say_the_same_are_the_same),
+};
+RUN_TESTS_WITHIN(tests, make_folder, remove_folder)

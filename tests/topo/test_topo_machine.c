@@ -6,6 +6,7 @@
 #include "tests/topo/sysfs_tree.h"
 
 #include "libcomm/topo/machine.h"
+#include "tests/support/unit_tests.h"
 #include "tests/topo/nvml_fake.h"
 
 static char root[] = "/tmp/lcomm-sysfs-XXXXXX";
@@ -154,14 +155,12 @@ static void a_machine_without_gpus_says_why(void **state) {
   assert_null(strstr(text, "unknown"));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(distances_follow_the_common_parent),
-      cmocka_unit_test(two_root_complexes_without_numa_are_unknown),
-      cmocka_unit_test(interfaces_are_listed_with_speed_and_place),
-      cmocka_unit_test(a_folder_that_is_not_there_is_an_empty_machine),
-      cmocka_unit_test(gpus_and_interfaces_are_in_one_matrix),
-      cmocka_unit_test(a_machine_without_gpus_says_why),
-  };
-  return cmocka_run_group_tests(tests, make_tree, remove_made_tree);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(distances_follow_the_common_parent),
+    cmocka_unit_test(two_root_complexes_without_numa_are_unknown),
+    cmocka_unit_test(interfaces_are_listed_with_speed_and_place),
+    cmocka_unit_test(a_folder_that_is_not_there_is_an_empty_machine),
+    cmocka_unit_test(gpus_and_interfaces_are_in_one_matrix),
+    cmocka_unit_test(a_machine_without_gpus_says_why),
+};
+RUN_TESTS_WITHIN(tests, make_tree, remove_made_tree)

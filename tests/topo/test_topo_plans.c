@@ -135,12 +135,14 @@ static void bytes_are_net_only_between_nodes(void **state) {
 }
 
 /* Whatever the near links are, a host sends between nodes what one of its kind
- * without GPUs would. */
-static void devices_change_no_schedule(void **state) {
+ * with other links would. */
+static void near_links_change_no_schedule(void **state) {
   (void)state;
   lcomm_topo topo = topo_of_fixture("nvswitch.topo");
   lcomm_topo plain = topo_of_text("node 0 host a ranks 0 1 2 3 4 5 6 7\n"
                                   "node 1 host b ranks 8 9 10 11 12 13 14 15\n");
+  assert_true(topo.all_have_devices && !plain.all_have_devices);
+  plain.all_have_devices = true; /* chunks are as long */
   for (int rank = 0; rank < topo.size; rank++) {
     lcomm_plan_request request = request_of(LCOMM_COLLECTIVE_ALLREDUCE, &topo);
     lcomm_plan *plan = plan_on(&topo, "net=int8", rank, request);
@@ -215,7 +217,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_domain_of_nvlink_spans_hosts_but_not_its_parts),
     cmocka_unit_test(links_are_the_same_from_both_ends),
     cmocka_unit_test(bytes_are_net_only_between_nodes),
-    cmocka_unit_test(devices_change_no_schedule),
+    cmocka_unit_test(near_links_change_no_schedule),
     cmocka_unit_test(near_links_stay_exact_by_default),
     cmocka_unit_test(traffic_is_printed_by_rank_and_link),
 };

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "libcomm/topo/processors.h"
+#include "tests/support/remove_tree.h"
 #include "tests/support/unit_tests.h"
 
 enum { MANY = 64, PATH_SIZE = 512 };
@@ -131,33 +132,30 @@ static int make_root(void **state) {
 
 static int remove_root(void **state) {
   (void)state;
-  char command[128];
-  snprintf(command, sizeof(command), "rm -rf '%s'", root);
-  return system(command);
+  return remove_tree(root);
+}
+
+/* The quota once the file says this. */
+static void expect_quota(const char *path, const char *text, int quota) {
+  put(path, text);
+  assert_int_equal(lcomm_cgroup_quota(root), quota);
 }
 
 static void the_smallest_quota_on_the_way_up_counts(void **state) {
   (void)state;
-  put("/proc/self/cgroup", "0::/job/task\n");
-  assert_int_equal(lcomm_cgroup_quota(root), 0);
-  put("/sys/fs/cgroup/job/task/cpu.max", "max 100000\n");
-  assert_int_equal(lcomm_cgroup_quota(root), 0);
-  put("/sys/fs/cgroup/job/cpu.max", "350000 100000\n");
-  assert_int_equal(lcomm_cgroup_quota(root), 350);
-  put("/sys/fs/cgroup/job/task/cpu.max", "50000 100000\n");
-  assert_int_equal(lcomm_cgroup_quota(root), 50);
-  put("/sys/fs/cgroup/cpu.max", "1000 100000\n");
-  assert_int_equal(lcomm_cgroup_quota(root), 1);
+  expect_quota("/proc/self/cgroup", "0::/job/task\n", 0);
+  expect_quota("/sys/fs/cgroup/job/task/cpu.max", "max 100000\n", 0);
+  expect_quota("/sys/fs/cgroup/job/cpu.max", "350000 100000\n", 350);
+  expect_quota("/sys/fs/cgroup/job/task/cpu.max", "50000 100000\n", 50);
+  expect_quota("/sys/fs/cgroup/cpu.max", "1000 100000\n", 1);
 }
 
 static void the_first_version_counts_too(void **state) {
   (void)state;
   put("/proc/self/cgroup", "9:name=systemd:/\n4:cpuset:/x\n3:cpu,cpuacct:/box\n2:cpuacct:/y\n");
   put("/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "-1\n");
-  put("/sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000\n");
-  assert_int_equal(lcomm_cgroup_quota(root), 0);
-  put("/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "400000\n");
-  assert_int_equal(lcomm_cgroup_quota(root), 400);
+  expect_quota("/sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000\n", 0);
+  expect_quota("/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "400000\n", 400);
 }
 
 static void nonsense_is_no_quota(void **state) {
@@ -177,14 +175,12 @@ static void nonsense_is_no_quota(void **state) {
                                       "99999999999999999999999 1"};
   put("/proc/self/cgroup", "0::/\n");
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-    put("/sys/fs/cgroup/cpu.max", texts[i]);
-    assert_int_equal(lcomm_cgroup_quota(root), 0);
+    expect_quota("/sys/fs/cgroup/cpu.max", texts[i], 0);
   }
   put("/sys/fs/cgroup/cpu.max", "200000 100000");
   static const char *const lines[] = {"", ":", "::", "0:", "0::", "0::x", "\n\n\n", "a:cpux:/"};
   for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-    put("/proc/self/cgroup", lines[i]);
-    assert_int_equal(lcomm_cgroup_quota(root), 0);
+    expect_quota("/proc/self/cgroup", lines[i], 0);
   }
 }
 

@@ -97,7 +97,7 @@ static void every_class_has_an_assumed_cost(void **state) {
   lcomm_topo_free(&topo);
 }
 
-static void costs_are_read_to_a_thousandth(void **state) {
+static void costs_are_read_to_a_millionth(void **state) {
   (void)state;
   static const struct {
     const char *number, *printed;
@@ -108,13 +108,16 @@ static void costs_are_read_to_a_thousandth(void **state) {
                {"007.10", "7.1"},
                {"12.", NULL},
                {".5", NULL},
-               {"1.2345", NULL},
+               {"0.00125", "0.00125"},
+               {"0.000001", "0.000001"},
+               {"1.2345670", NULL},
                {"1.2.3", NULL},
                {"-1", NULL},
                {"1e3", NULL},
                {"1,5", NULL},
                {"1000000", "1000000"},
-               {"1000000.001", NULL},
+               {"1000000.000001", NULL},
+               {"9999999999999", NULL},
                {"99999999999999999999999", NULL},
                {"nan", NULL}};
   for (size_t i = 0; i < sizeof(cases) / sizeof *cases; i++) {
@@ -231,7 +234,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(printing_keeps_to_its_buffer),
     cmocka_unit_test(facts_of_devices_survive_their_text),
     cmocka_unit_test(every_class_has_an_assumed_cost),
-    cmocka_unit_test(costs_are_read_to_a_thousandth),
+    cmocka_unit_test(costs_are_read_to_a_millionth),
     cmocka_unit_test(malformed_lines_are_refused_by_number),
     cmocka_unit_test(a_matrix_names_every_link_and_loads_back),
 };

@@ -17,14 +17,18 @@
 
 static const backend *cpu, *cuda;
 
-static inline int open_both(void **state) {
+static inline int open_stored(precision_kind stored) {
   static const emulated_setup setup = {.devices = 1, .seed = 3, .pause_us_max = 20};
   const char *why = NULL;
-  (void)state;
   emulated_begin(&setup);
   cpu = backend_cpu();
-  cuda = emulated_trainer_open(5, &why);
+  cuda = emulated_trainer_open(5, stored, &why);
   return cuda ? 0 : -1;
+}
+
+static inline int open_both(void **state) {
+  (void)state;
+  return open_stored(PRECISION_FP32);
 }
 
 /* All memory but the scratch of the back end was given back. */
@@ -41,6 +45,13 @@ static inline void *there(const void *values, size_t size) {
   return made;
 }
 
+static inline element *elements(const float *values, size_t count) {
+  element *made = cuda->get(count * cuda->element_size + 1);
+  assert_non_null(made);
+  cuda->store(made, values, count);
+  return made;
+}
+
 static inline float *random_values(uint64_t seed, size_t count) {
   float *made = test_malloc((count + 1) * sizeof *made);
   random_stream random = random_begin(seed, 0);
@@ -50,13 +61,9 @@ static inline float *random_values(uint64_t seed, size_t count) {
   return made;
 }
 
-/* They agree within rounding: `share` of the largest value. */
-static inline void expect_close(const float *values, const float *device, size_t count,
-                                double share, const char *what) {
-  float *read = test_malloc((count + 1) * sizeof *read);
+static inline void expect_within(const float *values, const float *read, size_t count, double share,
+                                 const char *what) {
   double largest = 1e-3;
-  cuda->read(read, device, count * sizeof *read);
-  assert_null(cuda->finish());
   for (size_t i = 0; i < count; i++) {
     largest = fmax(largest, fabs((double)values[i]));
   }
@@ -66,6 +73,24 @@ static inline void expect_close(const float *values, const float *device, size_t
                (double)values[i], (double)read[i]);
     }
   }
+}
+
+/* They agree within rounding: `share` of the largest value. */
+static inline void expect_close(const float *values, const float *device, size_t count,
+                                double share, const char *what) {
+  float *read = test_malloc((count + 1) * sizeof *read);
+  cuda->read(read, device, count * sizeof *read);
+  assert_null(cuda->finish());
+  expect_within(values, read, count, share, what);
+  test_free(read);
+}
+
+static inline void expect_elements(const float *values, const element *device, size_t count,
+                                   double share, const char *what) {
+  float *read = test_malloc((count + 1) * sizeof *read);
+  cuda->load(read, device, count);
+  assert_null(cuda->finish());
+  expect_within(values, read, count, share, what);
   test_free(read);
 }
 

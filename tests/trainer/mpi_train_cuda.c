@@ -53,6 +53,8 @@ static void step_times(training *self, int steps) {
   }
 }
 
+static int nodes = 2; /* as which the ranks pose */
+
 static options options_of(device_kind device, const char *line, const char *policy) {
   options made;
   parse(line, &made);
@@ -64,7 +66,7 @@ static options options_of(device_kind device, const char *line, const char *poli
 static void begin(const options *chosen, training *made) {
   failure why = {0};
   *made = (training){.chosen = chosen, .epoch = 1, .saved_step = UINT64_MAX};
-  made->comm = make_comm(chosen->policy, 2);
+  made->comm = make_comm(chosen->policy, nodes);
   require_good(training_set_up(made, &why), &why);
   made->task.test_count = 64; /* an emulated device is slow */
   require(made->net.on->is_host == (chosen->device == DEVICE_CPU), "the wrong back end");
@@ -75,7 +77,7 @@ static end finish(training *self) {
   failure why = {0};
   require_good(training_test(self, &tested, &why), &why);
   end made = {.count = self->net.weight_count, .loss = tested.test_loss};
-  const float *weights = training_look(self, self->net.weights, made.count);
+  const float *weights = training_weights(self);
   made.weights = malloc(made.count * sizeof *made.weights);
   memcpy(made.weights, weights, made.count * sizeof *weights);
   require_good(replicas_compare(&self->ranks, made.weights, made.count, 1, &made.hash, &why), &why);
@@ -131,14 +133,81 @@ static void batches_add_up_alike(void) {
           "net=none", 3, 1e-5);
 }
 
-static void bf16_trains_alike(void) {
+/* What the device stores with 16 bits, the processor rounds; between them lie other roundings. */
+static void values_of_16_bits_train_alike(void) {
   compare("--model=mlp --data=builtin --images=512 --epochs=1 --precision=bf16", "net=none", 3,
           1e-3);
+  compare("--model=mlp --data=builtin --images=512 --epochs=1 --precision=fp16 --accumulate=2 "
+          "--batch=16",
+          "net=none", 3, 1e-3);
+  compare("--model=cnn --data=builtin --images=64 --epochs=1 --batch=4 --precision=bf16",
+          "net=none", 2, 1e-3);
+  compare("--model=gpt-nano --data=builtin --images=16 --epochs=1 --batch=1 --precision=fp16",
+          "net=none", 2, 1e-2);
+}
+
+static void a_device_holds_half_the_bytes_of_16_bits(void) {
+  static const char line[] = "--model=mlp --data=builtin --images=512 --epochs=1";
+  memory_use used[2];
+  for (int i = 0; i < 2; i++) {
+    char with[96];
+    snprintf(with, sizeof with, "%s --precision=%s", line, i == 0 ? "fp32" : "bf16");
+    options chosen = options_of(DEVICE_CUDA, with, "net=none");
+    training self;
+    begin(&chosen, &self);
+    used[i] = memory_now(&self);
+    end made = finish(&self);
+    free(made.weights);
+  }
+  require(2 * used[1].batch == used[0].batch, "a batch takes %llu bytes, as float32 %llu",
+          (unsigned long long)used[1].batch, (unsigned long long)used[0].batch);
+  require(2 * used[1].weights == 3 * used[0].weights, "weights take %llu bytes, as float32 %llu",
+          (unsigned long long)used[1].weights, (unsigned long long)used[0].weights);
 }
 
 static void a_codec_with_error_feedback_works_on_the_device(void) {
   compare("--model=mlp --data=builtin --images=512 --epochs=1 --lr=0.02", "net=int8+ef min=4K", 4,
           1e-3);
+}
+
+static void shards_train_alike(void) {
+  compare("--model=mlp --data=builtin --images=512 --epochs=1 --shard=optimizer --clip=0.5",
+          "net=none", 4, 1e-5);
+  compare("--model=mlp --data=builtin --images=512 --epochs=1 --shard=gradients --accumulate=2 "
+          "--batch=16",
+          "net=none", 3, 1e-5);
+  compare("--model=mlp --data=builtin --images=512 --epochs=1 --shard=gradients --precision=bf16",
+          "net=none", 3, 1e-3);
+}
+
+/* Which read each other's device: no stream waits for that, the host does. */
+static void shards_of_ranks_of_one_node_train_alike(void) {
+  nodes = 1;
+  shards_train_alike();
+  nodes = 2;
+}
+
+/* Residuals lie on the device, too. */
+static void compressed_shards_train_alike(void) {
+  compare("--model=mlp --data=builtin --images=512 --epochs=1 --shard=optimizer --lr=0.02",
+          "net=int8+ef min=4K", 4, 1e-3);
+  compare("--model=mlp --data=builtin --images=512 --epochs=1 --shard=gradients --precision=fp16",
+          "net=int8+ef min=4K", 3, 1e-3);
+}
+
+static void shards_of_a_device_have_the_bits_of_the_whole(void) {
+  static const char *const shards[] = {"optimizer", "gradients"};
+  static const char line[] =
+      "--model=mlp --data=builtin --images=512 --epochs=1 --optimizer=lamb --clip=0.5";
+  end whole = train_on(DEVICE_CUDA, line, "net=none", 3);
+  for (int i = 0; i < 2; i++) {
+    char sharded[160];
+    snprintf(sharded, sizeof sharded, "%s --shard=%s", line, shards[i]);
+    end parts = train_on(DEVICE_CUDA, sharded, "net=none", 3);
+    require(parts.hash == whole.hash, "--shard %s: the weights are others", shards[i]);
+    free(parts.weights);
+  }
+  free(whole.weights);
 }
 
 static void a_cnn_trains_alike(void) {
@@ -169,8 +238,7 @@ static end go_on(device_kind device, const char *line, const char *policy, const
 }
 
 /* Residuals and moments come back, too. */
-static void a_checkpoint_of_a_device_goes_on_there_to_the_bit_and_elsewhere(void) {
-  static const char line[] = "--model=mlp --data=builtin --images=512 --epochs=1 --optimizer=adam";
+static void expect_to_go_on(const char *line) {
   static const char policy[] = "net=int8+ef min=4K";
   char folder[64], command[96];
   failure why = {0};
@@ -196,13 +264,28 @@ static void a_checkpoint_of_a_device_goes_on_there_to_the_bit_and_elsewhere(void
   free(here.weights);
 }
 
+static void a_checkpoint_of_a_device_goes_on_there_to_the_bit_and_elsewhere(void) {
+  expect_to_go_on("--model=mlp --data=builtin --images=512 --epochs=1 --optimizer=adam");
+}
+
+static void so_does_one_of_shards(void) {
+  expect_to_go_on(
+      "--model=mlp --data=builtin --images=512 --epochs=1 --optimizer=adam --shard=gradients");
+}
+
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(an_mlp_trains_alike),
       PROPERTY(batches_add_up_alike),
-      PROPERTY(bf16_trains_alike),
+      PROPERTY(values_of_16_bits_train_alike),
+      PROPERTY(a_device_holds_half_the_bytes_of_16_bits),
       PROPERTY(a_codec_with_error_feedback_works_on_the_device),
       PROPERTY(a_checkpoint_of_a_device_goes_on_there_to_the_bit_and_elsewhere),
+      PROPERTY(shards_train_alike),
+      PROPERTY(shards_of_ranks_of_one_node_train_alike),
+      PROPERTY(compressed_shards_train_alike),
+      PROPERTY(shards_of_a_device_have_the_bits_of_the_whole),
+      PROPERTY(so_does_one_of_shards),
       PROPERTY(a_cnn_trains_alike),
       PROPERTY(a_gpt_trains_alike),
   };

@@ -8,39 +8,58 @@
 
 #include <cmocka.h>
 
-/* Every layer gives on a device what it gives on the processor, within rounding. */
+/* Every layer gives on a device what it gives on the processor, within rounding: that of float32,
+ * or of the 16 bits that the device stores. */
 
 #include "tests/support/layer_bench.h"
 #include "tests/support/unit_tests.h"
 #include "tests/trainer/cuda_backend_pair.h"
 #include "trainer/train_model.h"
 
-#define ROUNDING 4e-6
+/* By precision_kind: of a layer, whose inputs are the same, and of all layers of a model, of which
+ * each adds its own. */
+static const double layer_rounding[] = {4e-6, 0x1p-7, 0x1p-10};
+static const double model_rounding[] = {1e-3, 0x1p-3, 0x1p-6};
+
+static double rounding(void) {
+  return layer_rounding[cuda->stored];
+}
 
 /* A layer's twin on the device, with the same values. */
 typedef struct twin {
   layer tested;
-  float *in, *out, *slope, *in_delta, *skip;
+  element *in, *out, *slope, *in_delta, *skip;
 } twin;
 
+/* What both begin with has the bits that the device stores. */
+static void round_bench(const bench *b) {
+  const layer *of = &b->tested;
+  precision_round(cuda->stored, b->in, b->in_count);
+  precision_round(cuda->stored, b->slope, b->out_count);
+  precision_round(cuda->stored, b->skip, b->in_count);
+  precision_round(cuda->stored, of->weight, of->weight_count);
+  precision_round(cuda->stored, of->bias, of->bias_count);
+}
+
 static twin twin_begin(const bench *b) {
+  round_bench(b);
   twin made = {.tested = b->tested};
   layer *at = &made.tested;
   const layer *of = &b->tested;
   at->on = cuda;
-  made.in = there(b->in, b->in_count * sizeof(float));
-  made.out = there(b->out, b->out_count * sizeof(float));
-  made.slope = there(b->slope, b->out_count * sizeof(float));
-  made.in_delta = there(b->in_delta, b->in_count * sizeof(float));
-  made.skip = there(b->skip, b->in_count * sizeof(float));
+  made.in = elements(b->in, b->in_count);
+  made.out = elements(b->out, b->out_count);
+  made.slope = elements(b->slope, b->out_count);
+  made.in_delta = elements(b->in_delta, b->in_count);
+  made.skip = elements(b->skip, b->in_count);
   at->skip = made.skip;
-  at->skip_delta = cuda->get(b->in_count * sizeof(float));
-  at->weight = there(of->weight, of->weight_count * sizeof(float));
-  at->bias = there(of->bias, of->bias_count * sizeof(float));
+  at->skip_delta = cuda->get(b->in_count * cuda->element_size);
+  at->weight = elements(of->weight, of->weight_count);
+  at->bias = elements(of->bias, of->bias_count);
   at->weight_gradient = there(of->weight_gradient, of->weight_count * sizeof(float));
   at->bias_gradient = there(of->bias_gradient, of->bias_count * sizeof(float));
   at->statistics = there(of->statistics, of->statistics_count * sizeof(float));
-  at->scratch = cuda->get(at->scratch_size + 1);
+  at->scratch = cuda->get(at->scratch_count * cuda->element_size + 1);
   return made;
 }
 
@@ -55,11 +74,11 @@ static void twin_end(twin *self) {
 }
 
 static void expect_parameters(const layer *on_cpu, const layer *on_cuda) {
-  expect_close(on_cpu->weight_gradient, on_cuda->weight_gradient, on_cpu->weight_count, ROUNDING,
+  expect_close(on_cpu->weight_gradient, on_cuda->weight_gradient, on_cpu->weight_count, rounding(),
                "gradient of weights");
-  expect_close(on_cpu->bias_gradient, on_cuda->bias_gradient, on_cpu->bias_count, ROUNDING,
+  expect_close(on_cpu->bias_gradient, on_cuda->bias_gradient, on_cpu->bias_count, rounding(),
                "gradient of biases");
-  expect_close(on_cpu->statistics, on_cuda->statistics, on_cpu->statistics_count, ROUNDING,
+  expect_close(on_cpu->statistics, on_cuda->statistics, on_cpu->statistics_count, rounding(),
                "statistics");
 }
 
@@ -69,7 +88,7 @@ static void compare_backward(bench *b, twin *t, bool with_input) {
   at->kind->backward(at, b->in, b->out, b->slope, with_input ? b->in_delta : NULL, BATCH);
   on_cuda->kind->backward(on_cuda, t->in, t->out, t->slope, with_input ? t->in_delta : NULL, BATCH);
   if (with_input) {
-    expect_close(b->in_delta, t->in_delta, b->in_count, ROUNDING, "gradient of the input");
+    expect_elements(b->in_delta, t->in_delta, b->in_count, rounding(), "gradient of the input");
   }
   expect_parameters(at, on_cuda);
 }
@@ -80,17 +99,18 @@ static void compare(bench *b) {
   layer *on_cuda = &t.tested;
   at->kind->forward(at, b->in, b->out, BATCH);
   on_cuda->kind->forward(on_cuda, t.in, t.out, BATCH);
-  expect_close(b->out, t.out, b->out_count, ROUNDING, "output");
+  expect_elements(b->out, t.out, b->out_count, rounding(), "output");
   /* Which input is the largest, or whether an output is 0, is asked of the same bits. */
-  cuda->write(t.out, b->out, b->out_count * sizeof(float));
+  precision_round(cuda->stored, b->out, b->out_count);
+  cuda->store(t.out, b->out, b->out_count);
   compare_backward(b, &t, true);
   if (at->skip_from > 0) {
-    expect_close(at->skip_delta, on_cuda->skip_delta, b->in_count, 0.0, "gradient of the skip");
+    expect_elements(at->skip_delta, on_cuda->skip_delta, b->in_count, 0.0, "gradient of the skip");
   }
   if (at->kind->infer) {
     at->kind->infer(at, b->in, b->out, BATCH);
     on_cuda->kind->infer(on_cuda, t.in, t.out, BATCH);
-    expect_close(b->out, t.out, b->out_count, ROUNDING, "output for what is not trained on");
+    expect_elements(b->out, t.out, b->out_count, rounding(), "output for what is not trained on");
   }
   twin_end(&t);
 }
@@ -169,7 +189,7 @@ static void norms_of_values_far_from_0_agree(void **state) {
   twin t = twin_begin(&b);
   b.tested.kind->forward(&b.tested, b.in, b.out, BATCH);
   t.tested.kind->forward(&t.tested, t.in, t.out, BATCH);
-  expect_close(b.out, t.out, b.out_count, 1e-4, "output");
+  expect_elements(b.out, t.out, b.out_count, 1e-4 + rounding(), "output");
   twin_end(&t);
   bench_end(&b);
 }
@@ -186,7 +206,7 @@ static void embeddings_agree(void **state) {
   twin t = twin_begin(&b);
   b.tested.kind->forward(&b.tested, b.in, b.out, BATCH);
   t.tested.kind->forward(&t.tested, t.in, t.out, BATCH);
-  expect_close(b.out, t.out, b.out_count, 0.0, "output");
+  expect_elements(b.out, t.out, b.out_count, 0.0, "output");
   compare_backward(&b, &t, false);
   twin_end(&t);
   bench_end(&b);
@@ -219,22 +239,26 @@ static void compare_model(const char *name, layer_shape input, int classes, int 
   model_draw_weights(&here, 5);
   model_draw_weights(&far, 5);
   model_rehearse(&far);
+  here.precision = far.precision = cuda->stored;
+  cpu->round(cuda->stored, here.weights, here.weight_count);
   size_t count = layer_shape_count(input) * (size_t)batch;
   for (size_t i = 0; i < count; i++) {
     float value = labels_of > 1 ? (float)random_below(&random, 256) : random_unit(&random);
     model_input(&here)[i] = model_input(&far)[i] = value;
   }
-  double loss =
-      cpu->loss(model_forward(&here, batch), labels, rows, classes, model_logits_delta(&here));
+  double loss = cpu->loss(model_forward(&here, batch), labels, rows, classes, 1.0f,
+                          model_logits_delta(&here));
   double other =
-      cuda->loss(model_forward(&far, batch), labels, rows, classes, model_logits_delta(&far));
-  assert_true(fabs(loss - other) < 1e-5 * loss);
+      cuda->loss(model_forward(&far, batch), labels, rows, classes, 1.0f, model_logits_delta(&far));
+  if (!(fabs(loss - other) < (1e-5 + 0.1 * rounding()) * loss)) {
+    fail_msg("%s: the loss is %.9g on the processor, %.9g on the device", name, loss, other);
+  }
   model_backward(&here, batch, ignore_parameters, NULL);
   model_backward(&far, batch, ignore_parameters, NULL);
   for (int i = 0; i < here.parameter_count; i++) {
     const model_parameter *at = &here.parameters[i];
-    expect_close(here.gradients + at->offset, far.gradients + at->offset, at->count, 1e-3,
-                 at->name);
+    expect_close(here.gradients + at->offset, far.gradients + at->offset, at->count,
+                 model_rounding[cuda->stored], at->name);
   }
   test_free(labels);
   model_destroy(&here);
@@ -260,6 +284,19 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(models_agree),
 };
 
+static int open_bf16(void **state) {
+  (void)state;
+  return open_stored(PRECISION_BF16);
+}
+
+static int open_fp16(void **state) {
+  (void)state;
+  return open_stored(PRECISION_FP16);
+}
+
 int main(void) {
-  return cmocka_run_group_tests(tests, open_both, close_both);
+  int failed = cmocka_run_group_tests_name("float32", tests, open_both, close_both);
+  failed += cmocka_run_group_tests_name("bf16", tests, open_bf16, close_both);
+  failed += cmocka_run_group_tests_name("fp16", tests, open_fp16, close_both);
+  return failed;
 }

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <float.h>
+
 /* Products, losses, values of 16 bits and optimisers give on a device what they give on the
  * processor: products and losses within rounding, the others to the bit. */
 
@@ -97,6 +99,27 @@ static void vectors_have_the_same_bits(void **state) {
   }
 }
 
+static void one_that_is_not_finite_is_found(void **state) {
+  static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+  (void)state;
+  for (int k = 0; k < COUNTS; k++) {
+    size_t count = counts[k], last = (count - 1) * sizeof(float);
+    float *a = random_values(5, count), *far = there(a, count * sizeof *a);
+    a[0] = FLT_MAX;
+    cuda->write(far, a, sizeof *a);
+    assert_true(cpu->finite(a, count));
+    assert_true(cuda->finite(far, count));
+    for (int i = 0; i < 4; i++) {
+      a[count - 1] = bad[i];
+      cuda->write((char *)far + last, &bad[i], sizeof bad[i]);
+      assert_false(cpu->finite(a, count));
+      assert_false(cuda->finite(far, count));
+    }
+    cuda->free(far);
+    test_free(a);
+  }
+}
+
 static void sums_of_many_rows_agree(void **state) {
   static const int rows[] = {1, 15, 16, 64, 700, 3000};
   (void)state;
@@ -161,15 +184,17 @@ static void compare_loss(int rows, int classes) {
   }
   float *far = there(logits, count * sizeof *logits),
         *far_delta = there(delta, count * sizeof *delta);
-  double here = cpu->loss(logits, labels, rows, classes, delta);
-  assert_true(fabs(cuda->loss(far, labels, rows, classes, far_delta) - here) < 1e-6 * (1.0 + here));
+  double here = cpu->loss(logits, labels, rows, classes, 8.0f, delta);
+  double there_too = cuda->loss(far, labels, rows, classes, 8.0f, far_delta);
+  assert_true(fabs(there_too - here) < 1e-6 * (1.0 + here));
   expect_close(delta, far_delta, count, 1e-5, "gradient of the logits");
-  assert_true(fabs(cuda->loss(far, labels, rows, classes, NULL) - here) < 1e-6 * (1.0 + here));
+  there_too = cuda->loss(far, labels, rows, classes, 1.0f, NULL);
+  assert_true(fabs(there_too - here) < 1e-6 * (1.0 + here));
   assert_int_equal(cuda->correct(far, labels, rows, classes),
                    cpu->correct(logits, labels, rows, classes));
   logits[count / 2] = NAN;
   cuda->write(far, logits, count * sizeof *logits);
-  assert_false(isfinite(cuda->loss(far, labels, rows, classes, NULL)));
+  assert_false(isfinite(cuda->loss(far, labels, rows, classes, 1.0f, NULL)));
   cuda->free(far);
   cuda->free(far_delta);
   test_free(logits);
@@ -250,7 +275,7 @@ static void a_machine_without_devices_says_so(void **state) {
   emulated_trainer_close();
   emulated_end();
   emulated_begin(&(emulated_setup){.devices = 0});
-  assert_null(emulated_trainer_open(0, &why));
+  assert_null(emulated_trainer_open(0, PRECISION_FP32, &why));
   assert_non_null(strstr(why, "no CUDA device"));
   emulated_end();
   open_both(state);
@@ -259,6 +284,7 @@ static void a_machine_without_devices_says_so(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(products_agree),
     cmocka_unit_test(vectors_have_the_same_bits),
+    cmocka_unit_test(one_that_is_not_finite_is_found),
     cmocka_unit_test(sums_of_many_rows_agree),
     cmocka_unit_test(values_of_16_bits_are_equal),
     cmocka_unit_test(losses_agree),

@@ -46,7 +46,7 @@ static void options_are_read(void **state) {
   assert_true(made.rate == 0.5f);
 }
 
-static void a_device_is_read_and_shards_stay_on_the_processor(void **state) {
+static void a_device_is_read_and_may_have_shards(void **state) {
   (void)state;
   options made;
   failure why = {0};
@@ -60,8 +60,9 @@ static void a_device_is_read_and_shards_stay_on_the_processor(void **state) {
   assert_int_equal(made.device, DEVICE_AUTO);
   assert_int_equal(parse(&made, &why, none, NULL, NULL), -1);
   assert_non_null(strstr(why.text, "expected cpu, cuda or auto"));
-  assert_int_equal(parse(&made, &why, cuda, sharded, NULL), -1);
-  assert_non_null(strstr(why.text, "leave --device cuda out"));
+  assert_int_equal(parse(&made, &why, cuda, sharded, NULL), 0);
+  assert_int_equal(made.device, DEVICE_CUDA);
+  assert_int_equal(made.shard, SHARD_OPTIMIZER);
 }
 
 static void defaults_suit_the_model_and_the_optimizer(void **state) {
@@ -145,7 +146,7 @@ static void every_option_is_in_the_help(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(options_have_defaults),
     cmocka_unit_test(options_are_read),
-    cmocka_unit_test(a_device_is_read_and_shards_stay_on_the_processor),
+    cmocka_unit_test(a_device_is_read_and_may_have_shards),
     cmocka_unit_test(defaults_suit_the_model_and_the_optimizer),
     cmocka_unit_test(bad_options_are_refused_with_what_was_found),
     cmocka_unit_test(every_option_is_in_the_help),

@@ -3,7 +3,8 @@
 """Seconds of a training step by DistributedDataParallel, with different sums in turn.
 
 Started on each rank by mpirun. Rank 0 prints a line of JSON for each way: "gloo" is what DDP does
-without libcomm, the others are policies of libcomm's hook.
+without libcomm, "nothing" is no sum at all, the others are policies of libcomm's hook. processor_s
+is what all threads of rank 0 take of the processors in a step.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import libcomm.torch
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.algorithms.ddp_comm_hooks import debugging_hooks, default_hooks
 
 WIDTHS = {"small": [784, 1024, 1000, 10], "large": [1024, 4096, 4096, 1000]}
 
@@ -39,21 +40,20 @@ class Switch:
     """The hook of one model, which calls another for each way."""
 
     def __init__(self, model, ways):
-        self.states = {
-            way: None if way == "gloo" else libcomm.torch.State(way, model=model) for way in ways
-        }
+        ours = [way for way in ways if way not in ("gloo", "nothing")]
+        self.states = {way: libcomm.torch.State(way, model=model) for way in ours}
         self.way = ways[0]
 
     def take(self, bucket):
-        state = self.states[self.way]
-        if state is None:
+        if self.way == "gloo":
             return default_hooks.allreduce_hook(None, bucket)
-        return libcomm.torch.compress(state, bucket)
+        if self.way == "nothing":
+            return debugging_hooks.noop_hook(None, bucket)
+        return libcomm.torch.compress(self.states[self.way], bucket)
 
     def close(self):
         for state in self.states.values():
-            if state is not None:
-                state.close()
+            state.close()
 
 
 def hook(switch: Switch, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -61,14 +61,15 @@ def hook(switch: Switch, bucket: dist.GradBucket) -> torch.futures.Future[torch.
 
 
 def timed(model, optimizer, x, y, steps):
-    seconds = []
+    """(seconds, seconds of processors) of each step."""
+    took = []
     for _ in range(steps):
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
-        seconds.append(time.perf_counter() - began)
-    return seconds
+        took.append((time.perf_counter() - began, time.process_time() - used))
+    return took
 
 
 def main():
@@ -88,17 +89,21 @@ def main():
     model.register_comm_hook(switch, hook)
     torch.manual_seed(dist.get_rank())
     x, y = torch.randn(2, widths[0]), torch.randint(0, widths[-1], (2,))
-    seconds = {way: [] for way in options.ways}
+    took = {way: [] for way in options.ways}
     for number in range(-1, options.rounds):
         for switch.way in options.ways:
             dist.barrier()
-            took = timed(model, optimizer, x, y, options.steps)
-            seconds[switch.way] += took if number >= 0 else []  # the first round is no measure
+            if number < 0:  # plans are made, and buckets anew
+                timed(model, optimizer, x, y, 1)
+            else:
+                took[switch.way] += timed(model, optimizer, x, y, options.steps)
     if dist.get_rank() == 0:
         count = sum(p.numel() for p in model.parameters())
-        for way, took in seconds.items():
-            words = {"way": way, "step_s": statistics.median(took), "parameters": count}
-            print(json.dumps({**words, "fastest_s": min(took), "slowest_s": max(took)}), flush=True)
+        for way, steps in took.items():
+            seconds, used = zip(*steps)
+            words = {"way": way, "step_s": statistics.median(seconds), "parameters": count}
+            words.update(fastest_s=min(seconds), slowest_s=max(seconds))
+            print(json.dumps({**words, "processor_s": statistics.median(used)}), flush=True)
     switch.close()
     dist.destroy_process_group()
 

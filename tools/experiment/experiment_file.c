@@ -165,17 +165,8 @@ static bool begin_section(reader *of, char *name) {
 
 /* -------------------------------------------------------------------- lines */
 
-static char *trim(char *text) {
-  text += strspn(text, " \t\r");
-  size_t length = strlen(text);
-  while (length > 0 && strchr(" \t\r", text[length - 1])) {
-    text[--length] = '\0';
-  }
-  return text;
-}
-
 static bool read_line(reader *of, char *line) {
-  char *text = trim(line), *equals = strchr(text, '=');
+  char *text = experiment_trim(line), *equals = strchr(text, '=');
   size_t length = strlen(text);
   if (length == 0 || text[0] == '#' || text[0] == ';') {
     return true;
@@ -185,16 +176,17 @@ static bool read_line(reader *of, char *line) {
       return refuse(of, "a section does not end:", text, "a ] at the end of the line");
     }
     text[length - 1] = '\0';
-    return begin_section(of, trim(text + 1));
+    return begin_section(of, experiment_trim(text + 1));
   }
   if (!equals) {
     return refuse(of, "this is no line of an experiment:", text, "key = value, or [SECTION]");
   }
   *equals = '\0';
   if (of->section == SECTION_NONE) {
-    return refuse(of, "before the first section stands the key", trim(text), "[experiment]");
+    return refuse(of, "before the first section stands the key", experiment_trim(text),
+                  "[experiment]");
   }
-  return read_key(of, trim(text), trim(equals + 1));
+  return read_key(of, experiment_trim(text), experiment_trim(equals + 1));
 }
 
 static bool read_lines(reader *of, const char *text, size_t size) {

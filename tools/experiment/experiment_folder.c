@@ -207,14 +207,14 @@ static void put_environment(tool_json *json) {
 /* What the emulated hosts sent. */
 static double sum_bytes(const char *folder) {
   char *text = experiment_folder_text(folder, "bytes.json");
-  cJSON *hosts = text ? cJSON_Parse(text) : NULL;
+  cJSON *root = text ? cJSON_Parse(text) : NULL;
   const cJSON *host;
   double sum = 0.0;
-  cJSON_ArrayForEach(host, hosts) {
+  cJSON_ArrayForEach(host, cJSON_GetObjectItemCaseSensitive(root, "hosts")) {
     const cJSON *sent = cJSON_GetObjectItemCaseSensitive(host, "tx_bytes");
     sum += cJSON_IsNumber(sent) && sent->valuedouble > 0.0 ? sent->valuedouble : 0.0;
   }
-  cJSON_Delete(hosts);
+  cJSON_Delete(root);
   free(text);
   return sum;
 }

@@ -33,7 +33,9 @@ static const char head[] =
     "white-space:nowrap}th:first-child,td:first-child{text-align:left}\n"
     ".why td{text-align:left;white-space:normal}\n"
     "@media print{:root{--ink:#000;--paper:#fff;--dim:#333;--bad:#a00018;--badback:#fff}"
-    "body{max-width:none;margin:0}section{break-inside:avoid}}\n"
+    "body{max-width:none;margin:0}section,tr{break-inside:avoid}.wide{overflow:visible}"
+    "table{font-size:.65rem}th,td{padding:.15rem .3rem}th{white-space:normal}"
+    "td:last-child{white-space:normal;overflow-wrap:anywhere}}\n"
     "</style>\n";
 
 static void put_text(const char *text, FILE *file) {

@@ -3,13 +3,14 @@
 #include "tools/experiment/experiment_simulation.h"
 
 #include <cjson/cJSON.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "tools/common/tool_cache.h"
 #include "tools/common/tool_origin.h"
 #include "tools/experiment/experiment_estimate.h"
 #include "tools/experiment/experiment_folder.h"
@@ -75,7 +76,7 @@ static char *workload_of(const experiment *of, const experiment_group *it, doubl
 /* What emulated hosts share. */
 typedef struct shared {
   int processors; /* 0: not known */
-  long cache;     /* bytes of the last level; 0: not known */
+  uint64_t cache; /* bytes of the last level; 0: not known */
 } shared;
 
 /* Of the machine that all results are of, "2 x AMD ...", its cache where it is this one; nothing is
@@ -96,8 +97,7 @@ static shared shared_of(const experiment *of) {
     found.processors = (int)strtol(machine, NULL, 10);
   }
   if (machine && strcmp(machine, tool_origin_machine(here)) == 0) {
-    long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    found.cache = size > 0 ? size : 0;
+    found.cache = tool_cache_size(TOOL_CACHE_FOLDER);
   }
   return found;
 }
@@ -113,7 +113,7 @@ static void add_world(experiment_command *command, const experiment_group *it, s
   experiment_command_add_printed(command, "--latency=%.6gms", it->delay_ms + LATENCY_MS);
   experiment_command_add(command, "--burst=128K");
   experiment_command_add_printed(command, "--processors=%d", machine.processors);
-  experiment_command_add_printed(command, "--cache=%ld", machine.cache);
+  experiment_command_add_printed(command, "--cache=%" PRIu64, machine.cache);
   experiment_command_add(command, "--one-machine");
   experiment_command_add_printed(command, "--policy=%s", it->policy);
 }

@@ -93,10 +93,10 @@ bool experiment_read_where(const char *text, void *member) {
 
 typedef bool word_reader(char *word, void *list, size_t place);
 
-static char *trim(char *text) {
-  text += strspn(text, " \t");
+char *experiment_trim(char *text) {
+  text += strspn(text, " \t\r");
   size_t length = strlen(text);
-  while (length > 0 && strchr(" \t", text[length - 1])) {
+  while (length > 0 && strchr(" \t\r", text[length - 1])) {
     text[--length] = '\0';
   }
   return text;
@@ -114,7 +114,7 @@ static bool read_list(const char *text, char between, word_reader *read, void *l
     }
     memcpy(word, text, length);
     word[length] = '\0';
-    if (!read(trim(word), list, *count)) {
+    if (!read(experiment_trim(word), list, *count)) {
       return false;
     }
     ++*count;

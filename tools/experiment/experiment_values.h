@@ -22,4 +22,7 @@ bool experiment_read_seeds(const char *text, void *member);       /* experiment_
 bool experiment_read_worlds(const char *text, void *member);      /* world_count, worlds */
 bool experiment_read_repetitions(const char *text, void *member); /* int */
 
+/* Cut blanks off both ends of a line or a word. Returns where it begins. */
+char *experiment_trim(char *text);
+
 #endif

@@ -8,6 +8,7 @@
 #include "tools/common/tool_timing.h"
 #include "tools/common/tool_units.h"
 #include "tools/fidelity/fidelity_overflow.h"
+#include "tools/fidelity/fidelity_preset.h"
 #include "trainer/train_model.h"
 
 static const char usage[] =
@@ -55,22 +56,6 @@ static const char usage[] =
 void fidelity_options_help(void) {
   fputs(usage, stdout);
 }
-
-static const fidelity_preset reference = {"fp32", ""};
-
-static const fidelity_preset known_presets[] = {
-    {"fp16", "net=fp16"},
-    {"bf16", "net=bf16"},
-    {"fp8e4m3", "net=fp8e4m3"},
-    {"fp8e5m2", "net=fp8e5m2"},
-    {"int8", "net=int8"},
-    {"int4", "net=int4"},
-    {"topk-1%", "net=topk:0.01+ef"},
-    {"topk-0.1%", "net=topk:0.001+ef"},
-    {"topk:safe", "net=topk:safe"},
-    {"topk:fast", "net=topk:fast"},
-    {"int4:safe", "net=int4:safe"},
-};
 
 /* --------------------------------------------------------------------- lists */
 
@@ -137,43 +122,10 @@ static bool read_worlds(tool_command_line *line, const char *value) {
   return true;
 }
 
-static bool is_name(const char *text, size_t length) {
-  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789:.,_+-%";
-  return length > 0 && length < FIDELITY_NAME_MAX && strspn(text, letters) >= length;
-}
-
-static const fidelity_preset *find_known(const char *name) {
-  for (size_t i = 0; i < sizeof known_presets / sizeof known_presets[0]; i++) {
-    if (strcmp(known_presets[i].name, name) == 0) {
-      return &known_presets[i];
-    }
-  }
-  return NULL;
-}
-
-/* NAME of one that is known, or NAME=POLICY. */
-static bool read_named(const char *value, fidelity_preset *made) {
-  size_t length = strcspn(value, "=");
-  const fidelity_preset *known = find_known(value);
-  if (known) {
-    *made = *known;
-    return true;
-  }
-  if (value[length] != '=' || !is_name(value, length) ||
-      strlen(value + length + 1) >= sizeof made->policy) {
-    return false;
-  }
-  *made = (fidelity_preset){.name = ""};
-  memcpy(made->name, value, length);
-  strcpy(made->policy, value + length + 1);
-  return true;
-}
-
 static bool read_preset(tool_command_line *line, const char *value) {
   fidelity_grid *grid = &((fidelity_options *)line->options)->grid;
   fidelity_preset made;
-  if (!read_named(value, &made) || grid->preset_count == FIDELITY_PRESETS_MAX) {
+  if (!fidelity_preset_read(value, &made) || grid->preset_count == FIDELITY_PRESETS_MAX) {
     return tool_refuse(line,
                        "--preset takes a known name or NAME=POLICY, %d times at most; a name has "
                        "up to %d letters, digits and :.,_+-%%",
@@ -262,12 +214,6 @@ static bool check_worlds(tool_command_line *line, const fidelity_grid *grid) {
   return true;
 }
 
-static void add_known_presets(fidelity_grid *grid) {
-  for (size_t i = 0; i < sizeof known_presets / sizeof known_presets[0]; i++) {
-    grid->presets[grid->preset_count++] = known_presets[i];
-  }
-}
-
 tool_parse fidelity_options_parse(int argc, char **argv, fidelity_options *made, char *error) {
   static const tool_option known[] = {
       TOOL_READ(0, "models", read_models),
@@ -291,13 +237,13 @@ tool_parse fidelity_options_parse(int argc, char **argv, fidelity_options *made,
   tool_command_line line = {.argc = argc, .argv = argv, .options = made, .error = error};
   *made = defaults;
   made->jobs = (int)tool_timing_processors();
-  made->grid.presets[made->grid.preset_count++] = reference;
+  made->grid.presets[made->grid.preset_count++] = fidelity_preset_reference();
   tool_parse parse = tool_options_parse(&line, known);
   if (parse == TOOL_RUN && (!tool_refuse_operands(&line) || !check_worlds(&line, &made->grid))) {
     parse = TOOL_USAGE;
   }
   if (made->grid.preset_count == 1) {
-    add_known_presets(&made->grid);
+    fidelity_preset_add_known(&made->grid);
   }
   if (parse == TOOL_RUN && made->grid.overflow > 0.0 && !fidelity_overflow_add(&made->grid)) {
     tool_refuse(&line, "--overflow trains each preset twice; give at most %d of them",

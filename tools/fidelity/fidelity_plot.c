@@ -6,9 +6,9 @@
 
 enum { PANEL_WIDTH = 760, PANEL_HEIGHT = 520, PANELS_ABREAST = 2, PATH_SIZE = 4096 };
 
-static const char *const colours[] = {"#444444", "#1f77b4", "#17a2b8", "#d95f02",
-                                      "#e6ab02", "#2a9d4e", "#a6761d", "#7a3fb0",
-                                      "#e7298a", "#c00000", "#003f5c", "#66a61e"};
+static const char *const colours[] = {"#444444", "#1f77b4", "#17a2b8", "#d95f02", "#e6ab02",
+                                      "#2a9d4e", "#a6761d", "#7a3fb0", "#e7298a", "#c00000",
+                                      "#003f5c", "#66a61e", "#ff7f50", "#00b4d8"};
 
 static const char *colour_of(size_t preset) {
   return colours[preset % (sizeof colours / sizeof colours[0])];

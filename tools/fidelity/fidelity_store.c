@@ -25,6 +25,7 @@ static char *line_of(const fidelity_cell *cell, const fidelity_outcome *outcome,
   tool_json_number(&json, json.root, "bytes", outcome->bytes);
   tool_json_number(&json, json.root, "steps", outcome->steps);
   tool_json_number(&json, json.root, "seconds", outcome->seconds);
+  tool_json_number(&json, json.root, "processor_s", outcome->processor_s);
   tool_origin_put_here(&json, json.root);
   cJSON *curve = tool_json_array(&json, json.root, "curve");
   for (size_t i = 0; i < outcome->curve_count; i++) {
@@ -78,6 +79,7 @@ static bool read_record(const cJSON *from, fidelity_record *record) {
   outcome->bytes = number_of(from, "bytes");
   outcome->steps = number_of(from, "steps");
   outcome->seconds = number_of(from, "seconds");
+  outcome->processor_s = number_of(from, "processor_s");
   cJSON_ArrayForEach(part, cJSON_GetObjectItemCaseSensitive(from, "curve")) {
     if (outcome->curve_count < FIDELITY_CURVE_MAX) {
       outcome->curve[outcome->curve_count++] =

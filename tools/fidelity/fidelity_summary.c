@@ -69,20 +69,20 @@ static void summarise_curve(const fidelity_outcome *const *own, uint64_t seeds,
 /* Where both have a result. */
 static void compare(const fidelity_outcome *const *own, const fidelity_outcome *const *reference,
                     uint64_t seeds, fidelity_summary *made) {
-  double differences[FIDELITY_SEEDS_MAX], references[FIDELITY_SEEDS_MAX], bytes = 0.0;
+  double differences[FIDELITY_SEEDS_MAX], references[FIDELITY_SEEDS_MAX];
+  double own_bytes = 0.0, reference_bytes = 0.0;
   size_t count = 0;
   for (uint64_t i = 0; i < seeds; i++) {
     if (own[i] && reference[i]) {
       references[count] = 100.0 * reference[i]->accuracy;
       differences[count++] = 100.0 * (own[i]->accuracy - reference[i]->accuracy);
-      bytes += reference[i]->bytes;
+      own_bytes += own[i]->bytes;
+      reference_bytes += reference[i]->bytes;
     }
   }
   made->difference = fidelity_spread_of(differences, count);
   made->reference_deviation = fidelity_spread_of(references, count).deviation;
-  if (count > 0 && made->bytes > 0.0) {
-    made->ratio = bytes / (double)count / made->bytes;
-  }
+  made->ratio = own_bytes > 0.0 ? reference_bytes / own_bytes : 0.0;
   if (count > 1) {
     made->verdict =
         made->difference.mean < -made->reference_deviation ? FIDELITY_BELOW : FIDELITY_WITHIN;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tools/common/tool_timing.h"
 #include "tools/fidelity/fidelity_overflow.h"
@@ -40,7 +41,9 @@ static int make_model(learning *self, failure *why) {
       model_create(of->model, data->sample, data->classes, batch_max, &self->net)) {
     return failure_set(why, EXIT_SETUP, "no memory for the model %s", of->model);
   }
-  model_draw_weights(&self->net, self->cell->seed);
+  if (model_draw_weights(&self->net, self->cell->seed)) {
+    return failure_set(why, EXIT_SETUP, "no memory for the weights of %s", of->model);
+  }
   return 0;
 }
 
@@ -171,10 +174,17 @@ static double accuracy(learning *self) {
   return (double)correct / data->test_count / data->labels;
 }
 
+/* Of all threads of this process, so far. */
+static double processor_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 int fidelity_train(const fidelity_cell *cell, const task *data, fidelity_outcome *made,
                    failure *why) {
   learning self = {.cell = cell, .data = *data};
-  double begin = tool_now_s();
+  double begin = tool_now_s(), begin_processor = processor_s();
   memset(made, 0, sizeof *made);
   int failed = set_up(&self, why);
   if (!failed) {
@@ -185,6 +195,7 @@ int fidelity_train(const fidelity_cell *cell, const task *data, fidelity_outcome
     made->bytes = (double)fidelity_world_net_bytes(&self.world);
     made->steps = (double)self.steps;
     made->seconds = tool_now_s() - begin;
+    made->processor_s = processor_s() - begin_processor;
   }
   tear_down(&self);
   return failed;

@@ -18,6 +18,7 @@ typedef struct fidelity_outcome {
   double bytes;    /* between nodes: sent by all of them together */
   double steps;
   double seconds;
+  double processor_s;              /* of all threads */
   float curve[FIDELITY_CURVE_MAX]; /* mean loss of the training images, of equal parts of the run */
   size_t curve_count;
 } fidelity_outcome;

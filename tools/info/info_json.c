@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libcomm/base/env.h"
+#include "libcomm/engine/tape_count.h"
 #include "libcomm/plan/cost.h"
 #include "libcomm/transport/transport.h"
 #include "tools/common/tool_origin.h"
@@ -152,8 +153,20 @@ static void put_time(tool_json *json, cJSON *object, const lcomm_plan *plan,
   tool_json_flag(json, it, "links_measured", !time.assumed);
 }
 
-static void put_plan(tool_json *json, cJSON *plans, const lcomm_plan *plan,
-                     const lcomm_topo *topo) {
+/* What an operation costs its caller on a device, where that is counted. */
+static void put_calls(tool_json *json, cJSON *object, lcomm_plan *plan, const lcomm_topo *topo) {
+  lcomm_tape_calls calls;
+  if (!topo->all_have_devices || topo->size < 2 || lcomm_tape_count(plan, &calls) != LCOMM_OK) {
+    return;
+  }
+  cJSON *it = tool_json_object(json, object, "cuda_calls");
+  tool_json_number(json, it, "launches", (double)calls.launches);
+  tool_json_number(json, it, "copies", (double)calls.copies);
+  tool_json_number(json, it, "numbers", (double)calls.numbers);
+  tool_json_number(json, it, "events", (double)calls.events);
+}
+
+static void put_plan(tool_json *json, cJSON *plans, lcomm_plan *plan, const lcomm_topo *topo) {
   char hash[24];
   cJSON *it = tool_json_object(json, plans, NULL);
   tool_json_text(json, it, "collective", lcomm_collective_name(plan->collective));
@@ -170,6 +183,7 @@ static void put_plan(tool_json *json, cJSON *plans, const lcomm_plan *plan,
   put_codecs(json, it, plan);
   put_links(json, it, plan, topo);
   put_time(json, it, plan, topo);
+  put_calls(json, it, plan, topo);
   tool_json_text(json, it, "because", plan->reason);
 }
 

@@ -74,10 +74,12 @@ static lcomm_status measure_as_second(const info_room *room, lcomm_link link, in
 
 /* ---------------------------------------------------------------- to all */
 
-/* What the text form of a topology can say: thousandths, up to a million. */
+/* What the text form of a topology can say: millionths, up to a million; thousandths are enough
+ * from 1 on. */
 static double as_written(double value) {
-  double thousandths = floor(value * 1000 + 0.5);
-  return fmin(fmax(thousandths, 1), 1e9) / 1000;
+  double parts = value < 1 ? 1e6 : 1e3;
+  double rounded = floor(value * parts + 0.5);
+  return fmin(fmax(rounded, 1), 1e6 * parts) / parts;
 }
 
 static lcomm_status accept(lcomm_comm *comm, report *it, info_link *link) {

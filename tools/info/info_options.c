@@ -19,6 +19,8 @@ static const char usage[] =
     "  --ranks N           suppose N ranks ...\n"
     "  --nodes M           ... on M nodes\n"
     "  --rank R            show the plan of rank R (0)\n"
+    "  --device            suppose that every rank has a device, and say what calls of CUDA\n"
+    "                      an operation costs its caller there\n"
     "  --topology [FILE]   print only this machine and the topology, or the one in FILE and what\n"
     "                      its ranks would send over which links, as text that loads back\n"
     "  --measure           under mpirun: print the topology of the ranks with what their links "
@@ -76,6 +78,7 @@ static const tool_option known[] = {TOOL_TEXT('p', "policy", MEMBER(policy)),
                                     TOOL_TEXT('l', "load", MEMBER(topology_file)),
                                     TOOL_MAY_READ('T', "topology", read_topology),
                                     TOOL_FLAG('b', "tensor", MEMBER(tensor), true),
+                                    TOOL_FLAG('d', "device", MEMBER(device), true),
                                     TOOL_FLAG('e', "env", MEMBER(only_env), true),
                                     TOOL_FLAG('M', "measure", MEMBER(measure), true),
                                     TOOL_FLAG('P', "plan", MEMBER(only_plan), true),

@@ -19,7 +19,7 @@ typedef struct info_options {
   uint64_t sizes[INFO_SIZES_MAX];
   size_t size_count;
   lcomm_dtype dtype;
-  bool tensor, only_env, only_topology, only_plan, json, measure;
+  bool tensor, only_env, only_topology, only_plan, json, measure, device;
 } info_options;
 
 /* 0 to go on, INFO_BAD_INPUT with a sentence, or -1 when all has been said. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/tool_cache.h"
 #include "tools/common/tool_units.h"
 
 static const char usage[] =
@@ -33,8 +34,9 @@ static const char usage[] =
     "                        (default 0: each rank has one for communication, and computes\n"
     "                        elsewhere)\n"
     "  --one-machine         all nodes share these processors, as emulated hosts do\n"
-    "  --cache SIZE          that these processors share; vectors in it have the speeds of the\n"
-    "                        smallest size (default 0: all are in memory)\n"
+    "  --cache SIZE          that these processors share, or here: what this machine has; vectors\n"
+    "                        in it have the speeds of the smallest size (default 0: all are in\n"
+    "                        memory)\n"
     "What is computed:\n"
     "  --parameters N        such as 350M or 1G (default 100M), in tensors of --tensor\n"
     "  --tensor SIZE         in bytes (default 25M)\n"
@@ -166,7 +168,12 @@ static bool read_burst(tool_command_line *line, const char *value) {
 }
 
 static bool read_cache(tool_command_line *line, const char *value) {
-  return read_size(value, 0, &((simulate_options *)line->options)->cache_size);
+  uint64_t *size = &((simulate_options *)line->options)->cache_size;
+  if (strcmp(value, "here") == 0) {
+    *size = tool_cache_size(TOOL_CACHE_FOLDER);
+    return true;
+  }
+  return read_size(value, 0, size);
 }
 
 /* ------------------------------------------------------------------ lists */

@@ -25,16 +25,23 @@ typedef struct train_cuda_calls {
   int (*copy)(void *to, const void *from, size_t size, void *stream);
   int (*clear)(void *memory, size_t size, void *stream);
   int (*finish)(void *stream);
-  /* NULL: a plain kernel multiplies. */
-  int (*multiply)(const product *of, void *stream);
+  /* Another stream; what is in a stream now, as an event, which is made where *event is NULL; a
+   * stream goes on when that is over. */
+  int (*fork)(void **stream);
+  int (*record)(void **event, void *stream);
+  int (*follow)(void *stream, void *event);
+  /* Of elements that are `stored` so. NULL: a plain kernel multiplies. */
+  int (*multiply)(const product *of, precision_kind stored, void *stream);
 } train_cuda_calls;
 
-/* The back end on device `number` modulo how many there are: ranks may share one. NULL: `why` is a
- * sentence. Once in a process. */
-const backend *train_cuda_open(const train_cuda_calls *calls, int number, const char **why);
+/* The back end on device `number` modulo how many there are: ranks may share one; its elements are
+ * `stored` so. NULL: `why` is a sentence. Once in a process. */
+const backend *train_cuda_open(const train_cuda_calls *calls, int number, precision_kind stored,
+                               const char **why);
 
 /* What libtrainer-cuda.so exports: the same with the devices of this machine. */
-typedef const backend *trainer_cuda_open_function(int number, const char **why);
+typedef const backend *trainer_cuda_open_function(int number, precision_kind stored,
+                                                  const char **why);
 trainer_cuda_open_function trainer_cuda_open;
 
 #ifdef __cplusplus

@@ -61,6 +61,26 @@ static void *stream(void) {
   return train_cuda.stream;
 }
 
+static void *beside(void) {
+  const train_cuda_calls *calls = train_cuda.calls;
+  if (!train_cuda.beside) {
+    train_cuda_note(calls->fork(&train_cuda.beside));
+  }
+  train_cuda_note(calls->record(&train_cuda.asked, train_cuda.stream));
+  train_cuda_note(calls->follow(train_cuda.beside, train_cuda.asked));
+  return train_cuda.beside;
+}
+
+static void mark(int number) {
+  void **event = &train_cuda.marks[number % BACKEND_MARKS];
+  train_cuda_note(train_cuda.calls->record(event, train_cuda.beside));
+}
+
+static void await(int number) {
+  train_cuda_note(
+      train_cuda.calls->follow(train_cuda.stream, train_cuda.marks[number % BACKEND_MARKS]));
+}
+
 /* What is larger replaces it, once all that uses it is over. */
 void *train_cuda_scratch(size_t size) {
   if (size > train_cuda.scratch_size) {
@@ -82,6 +102,8 @@ static const backend table = {
     .name = "cuda",
     .is_host = false,
     .heads_at_once = 64,
+    .stored = PRECISION_FP32, /* and as was asked for, see train_cuda_open() */
+    .element_size = sizeof(float),
     .get = get,
     .get_sent = get,
     .free = release,
@@ -90,8 +112,13 @@ static const backend table = {
     .read = train_cuda_read,
     .copy = copy,
     .clear = train_cuda_clear,
+    .store = train_cuda_store,
+    .load = train_cuda_load,
     .finish = finish,
     .stream = stream,
+    .beside = beside,
+    .mark = mark,
+    .await = await,
     .multiply = train_cuda_multiply,
     .fill_rows = train_cuda_fill_rows,
     .sum_rows = train_cuda_sum_rows,
@@ -99,6 +126,7 @@ static const backend table = {
     .accumulate = train_cuda_accumulate,
     .mean = train_cuda_mean,
     .scale = train_cuda_scale,
+    .finite = train_cuda_finite,
     .relu = train_cuda_relu,
     .relu_back = train_cuda_relu_back,
     .gelu = train_cuda_gelu,
@@ -134,10 +162,16 @@ static const backend table = {
     .lamb_squares = train_cuda_lamb_squares,
 };
 
-const backend *train_cuda_open(const train_cuda_calls *calls, int number, const char **why) {
+const backend *train_cuda_open(const train_cuda_calls *calls, int number, precision_kind stored,
+                               const char **why) {
+  static backend opened;
   int devices = 0;
   memset(&train_cuda, 0, sizeof train_cuda);
   train_cuda.calls = calls;
+  train_cuda.stored = stored;
+  opened = table;
+  opened.stored = stored;
+  opened.element_size = train_cuda_element_size();
   int error = calls->count(&devices);
   if (error == 0 && devices == 0) {
     *why = "this machine has no CUDA device";
@@ -145,5 +179,5 @@ const backend *train_cuda_open(const train_cuda_calls *calls, int number, const 
   }
   error = error ? error : calls->open(number % devices, &train_cuda.stream);
   *why = error ? calls->explain(error) : NULL;
-  return error ? NULL : &table;
+  return error ? NULL : &opened;
 }

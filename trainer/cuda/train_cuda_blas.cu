@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Matrix products by cuBLASLt, in float32.
+/* Matrix products by cuBLASLt, of float32 or of values of 16 bits, added up in float32.
  *
  * Its matrices are stored column by column: what lies here as [rows][columns] is [columns][rows] to
  * it. So it is asked for the transpose of the result, which is b^T * a^T: b comes first. */
@@ -14,7 +14,8 @@
 
 enum { WORKSPACE = 32 << 20, PLANS_MAX = 256, ALIGNED_MOST = 256 };
 
-/* What a plan depends on: `of` without its addresses and factors, and how they are aligned. */
+/* What a plan depends on: `of` without its addresses and factors, and how they are aligned. A
+ * process stores elements of one type. */
 typedef struct plan_key {
   product of;
   uint32_t aligned;
@@ -28,6 +29,7 @@ typedef struct plan {
 } plan;
 
 static cublasLtHandle_t handle;
+static precision_kind kind; /* of elements */
 static void *workspace;
 static plan plans[PLANS_MAX];
 static int plan_count;
@@ -38,9 +40,19 @@ static int result(cublasStatus_t status) {
 
 /* ---------------------------------------------------------------------- plans */
 
+static size_t size_of(bool wide) {
+  return wide || kind == PRECISION_FP32 ? sizeof(float) : sizeof(uint16_t);
+}
+
+static cudaDataType type_of(bool wide) {
+  static const cudaDataType types[] = {CUDA_R_32F, CUDA_R_16BF, CUDA_R_16F}; /* by precision_kind */
+  return wide ? CUDA_R_32F : types[kind];
+}
+
 static uint32_t alignment_of(const product *of) {
   uintptr_t all = (uintptr_t)of->a.values | (uintptr_t)of->b.values | (uintptr_t)of->out |
-                  (of->a.next | of->b.next | of->next) * sizeof(float) | ALIGNED_MOST;
+                  (of->a.next | of->b.next) * size_of(false) | of->next * size_of(of->wide) |
+                  ALIGNED_MOST;
   return (uint32_t)(all & (~all + 1));
 }
 
@@ -56,6 +68,7 @@ static plan_key key_of(const product *of) {
   key.of.b.step = of->b.step;
   key.of.b.transposed = of->b.transposed;
   key.of.b.next = of->b.next;
+  key.of.wide = of->wide;
   key.of.step = of->step;
   key.of.next = of->next;
   key.of.count = of->count;
@@ -64,12 +77,13 @@ static plan_key key_of(const product *of) {
 }
 
 /* Of a matrix that is [rows][columns] once it is transposed, if it is to be. */
-static int make_layout(matrix of, int rows, int columns, int count, cublasLtMatrixLayout_t *made) {
+static int make_layout(matrix of, int rows, int columns, int count, bool wide,
+                       cublasLtMatrixLayout_t *made) {
   int64_t next = (int64_t)of.next;
   int32_t batch = count;
   uint64_t width = (uint64_t)(of.transposed ? rows : columns);
   uint64_t height = (uint64_t)(of.transposed ? columns : rows);
-  int error = result(cublasLtMatrixLayoutCreate(made, CUDA_R_32F, width, height, of.step));
+  int error = result(cublasLtMatrixLayoutCreate(made, type_of(wide), width, height, of.step));
   if (error == 0) {
     error = result(cublasLtMatrixLayoutSetAttribute(*made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
                                                     &batch, sizeof batch));
@@ -134,9 +148,10 @@ static int make_plan(const product *of, plan *made) {
   memset(made, 0, sizeof *made);
   made->key = key_of(of);
   int error = make_matmul(of, &made->matmul);
-  error = error ? error : make_layout(of->b, of->depth, of->columns, of->count, &made->first);
-  error = error ? error : make_layout(of->a, of->rows, of->depth, of->count, &made->second);
-  error = error ? error : make_layout(out, of->rows, of->columns, of->count, &made->out);
+  error =
+      error ? error : make_layout(of->b, of->depth, of->columns, of->count, false, &made->first);
+  error = error ? error : make_layout(of->a, of->rows, of->depth, of->count, false, &made->second);
+  error = error ? error : make_layout(out, of->rows, of->columns, of->count, of->wide, &made->out);
   return error ? error : choose_algorithm(made);
 }
 
@@ -167,8 +182,9 @@ static int find_plan(const product *of, const plan **found) {
 
 /* ------------------------------------------------------------------- products */
 
-static int multiply(const product *of, void *stream) {
+static int multiply(const product *of, precision_kind stored, void *stream) {
   const plan *by = NULL;
+  kind = stored;
   int error = find_plan(of, &by);
   if (error != 0) {
     return error;

@@ -10,7 +10,7 @@
 /* Errors of cuBLASLt are its numbers and this one, beside those of CUDA. */
 enum { TRAIN_CUDA_BLAS_ERRORS = 100000 };
 
-typedef int train_cuda_blas_function(const product *of, void *stream);
+typedef int train_cuda_blas_function(const product *of, precision_kind stored, void *stream);
 
 /* Of the device in use. *multiply becomes NULL where there is no cuBLASLt. Returns 0 or an error.
  */

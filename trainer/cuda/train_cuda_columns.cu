@@ -9,8 +9,7 @@
 enum { TAPS = 9 };
 
 typedef struct columns_args {
-  const float *in;
-  float *out;
+  train_values in, out; /* nothing in: zeros */
   image_part part;
   uint64_t count;
 } columns_args;
@@ -33,8 +32,8 @@ LCOMM_KERNEL(gather_pixels, columns_args) {
     int tap = (int)(row % TAPS);
     int y = (int)(pixel / width) + tap / 3 - 1, x = (int)(pixel % width) + tap % 3 - 1;
     int inside = y >= 0 && y < a.part.shape.height && x >= 0 && x < a.part.shape.width;
-    const float *from = a.in + image_at(a.part, row / TAPS, image);
-    a.out[i] = inside ? from[(uint64_t)y * width + (uint64_t)x] : 0.0f;
+    uint64_t from = image_at(a.part, row / TAPS, image) + (uint64_t)y * width + (uint64_t)x;
+    train_put(a.out, i, inside ? train_get(a.in, from) : 0.0f);
   }
 }
 
@@ -44,15 +43,16 @@ LCOMM_KERNEL(add_pixels, columns_args) {
   for (TRAIN_EACH(i, a.count)) {
     uint64_t pixel = i % plane, image = i / plane % (uint64_t)a.part.images;
     uint64_t channel = i / plane / (uint64_t)a.part.images;
-    float *place = a.out + image_at(a.part, channel, image) + pixel, sum = *place;
+    uint64_t place = image_at(a.part, channel, image) + pixel;
+    float sum = train_get(a.out, place);
     for (int tap = 0; tap < TAPS; tap++) {
       int y = (int)(pixel / width) - (tap / 3 - 1), x = (int)(pixel % width) - (tap % 3 - 1);
       if (y >= 0 && y < a.part.shape.height && x >= 0 && x < a.part.shape.width) {
         uint64_t row = (channel * TAPS + (uint64_t)tap) * (uint64_t)a.part.images + image;
-        sum += a.in[row * plane + (uint64_t)y * width + (uint64_t)x];
+        sum += train_get(a.in, row * plane + (uint64_t)y * width + (uint64_t)x);
       }
     }
-    *place = sum;
+    train_put(a.out, place, sum);
   }
 }
 
@@ -60,7 +60,8 @@ LCOMM_KERNEL(fill_pixels, columns_args) {
   uint64_t plane = plane_of(a.part.shape), width = (uint64_t)a.part.images * plane;
   for (TRAIN_EACH(i, a.count)) {
     uint64_t channel = i / width;
-    a.out[image_at(a.part, channel, 0) + i % width] = a.in ? a.in[channel] : 0.0f;
+    uint64_t place = image_at(a.part, channel, 0) + i % width;
+    train_put(a.out, place, a.in.at ? train_get(a.in, channel) : 0.0f);
   }
 }
 
@@ -68,25 +69,25 @@ static uint64_t pixels_of(image_part part) {
   return (uint64_t)layer_shape_count(part.shape) * (uint64_t)part.images;
 }
 
-void train_cuda_gather_columns(const float *in, image_part part, float *columns) {
-  columns_args args = {in, columns, part, pixels_of(part) * TAPS};
+void train_cuda_gather_columns(const element *in, image_part part, element *columns) {
+  columns_args args = {train_elements(in), train_elements(columns), part, pixels_of(part) * TAPS};
   TRAIN_LAUNCH(gather_pixels, args.count, args);
 }
 
-void train_cuda_add_columns(float *columns, image_part part, float *in_delta) {
-  columns_args args = {columns, in_delta, part, pixels_of(part)};
+void train_cuda_add_columns(element *columns, image_part part, element *in_delta) {
+  columns_args args = {train_elements(columns), train_elements(in_delta), part, pixels_of(part)};
   TRAIN_LAUNCH(add_pixels, args.count, args);
 }
 
-void train_cuda_fill_channels(const float *values, image_part part, float *out) {
-  columns_args args = {values, out, part, pixels_of(part)};
+void train_cuda_fill_channels(const element *values, image_part part, element *out) {
+  columns_args args = {train_elements(values), train_elements(out), part, pixels_of(part)};
   TRAIN_LAUNCH(fill_pixels, args.count, args);
 }
 
 /* ------------------------------------------------------------------- channels */
 
 typedef struct sums_args {
-  const float *in;
+  train_values in;
   float *out;
   uint64_t channels, width;
 } sums_args;
@@ -96,7 +97,7 @@ LCOMM_KERNEL(sum_channel, sums_args) {
   for (TRAIN_EACH_OF_WARP(channel, a.channels)) {
     float sum = 0.0f;
     for (uint64_t i = lcomm_lane(); i < a.width; i += LCOMM_WARP) {
-      sum += a.in[channel * a.width + i];
+      sum += train_get(a.in, channel * a.width + i);
     }
     sum = train_warp_sum(sum);
     if (lcomm_lane() == 0) {
@@ -105,7 +106,7 @@ LCOMM_KERNEL(sum_channel, sums_args) {
   }
 }
 
-void train_cuda_sum_channels(const float *in, float *sums, int channels, size_t width) {
-  sums_args args = {in, sums, (uint64_t)channels, width};
+void train_cuda_sum_channels(const element *in, float *sums, int channels, size_t width) {
+  sums_args args = {train_elements(in), sums, (uint64_t)channels, width};
   TRAIN_LAUNCH_WARPS(sum_channel, args.channels, args);
 }

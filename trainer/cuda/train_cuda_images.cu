@@ -9,8 +9,7 @@
 /* -------------------------------------------------------------------- pooling */
 
 typedef struct pool_args {
-  const float *in, *out_delta;
-  float *out, *in_delta;
+  train_values in, out_delta, out, in_delta;
   layer_shape from, to;
   uint64_t count; /* of pixels of the output */
 } pool_args;
@@ -22,29 +21,33 @@ LCOMM_DEVICE uint64_t corner_of(layer_shape from, layer_shape to, uint64_t pixel
   return (plane * (uint64_t)from.height + 2 * y) * (uint64_t)from.width + 2 * x;
 }
 
+/* Of a value and the next one. */
+LCOMM_DEVICE float larger_of(train_values in, uint64_t i) {
+  float left = train_get(in, i), right = train_get(in, i + 1);
+  return left > right ? left : right;
+}
+
 LCOMM_KERNEL(pool_pixels, pool_args) {
   for (TRAIN_EACH(i, a.count)) {
-    const float *upper = a.in + corner_of(a.from, a.to, i), *lower = upper + a.from.width;
-    float above = upper[0] > upper[1] ? upper[0] : upper[1];
-    float below = lower[0] > lower[1] ? lower[0] : lower[1];
-    a.out[i] = above > below ? above : below;
+    uint64_t corner = corner_of(a.from, a.to, i);
+    float above = larger_of(a.in, corner);
+    float below = larger_of(a.in, corner + (uint64_t)a.from.width);
+    train_put(a.out, i, above > below ? above : below);
   }
 }
 
 /* Of equal inputs the first one takes the gradient. */
 LCOMM_KERNEL(unpool_pixels, pool_args) {
   for (TRAIN_EACH(i, a.count)) {
-    uint64_t corner = corner_of(a.from, a.to, i);
-    const float *upper = a.in + corner;
-    float *above = a.in_delta + corner, *below = above + a.from.width;
-    float largest = a.out[i], delta = a.out_delta[i];
-    int first = upper[0] == largest;
-    int second = (upper[1] == largest) & !first;
-    int third = (upper[a.from.width] == largest) & !(first | second);
-    above[0] = first ? delta : 0.0f;
-    above[1] = second ? delta : 0.0f;
-    below[0] = third ? delta : 0.0f;
-    below[1] = first | second | third ? 0.0f : delta;
+    uint64_t above = corner_of(a.from, a.to, i), below = above + (uint64_t)a.from.width;
+    float largest = train_get(a.out, i), delta = train_get(a.out_delta, i);
+    int first = train_get(a.in, above) == largest;
+    int second = (train_get(a.in, above + 1) == largest) & !first;
+    int third = (train_get(a.in, below) == largest) & !(first | second);
+    train_put(a.in_delta, above, first ? delta : 0.0f);
+    train_put(a.in_delta, above + 1, second ? delta : 0.0f);
+    train_put(a.in_delta, below, third ? delta : 0.0f);
+    train_put(a.in_delta, below + 1, first | second | third ? 0.0f : delta);
   }
 }
 
@@ -52,16 +55,29 @@ static uint64_t pixels_of(layer_shape shape, size_t planes) {
   return (uint64_t)shape.height * (uint64_t)shape.width * planes;
 }
 
-void train_cuda_pool(const float *in, float *out, size_t planes, layer_shape from, layer_shape to) {
-  pool_args args = {in, NULL, out, NULL, from, to, pixels_of(to, planes)};
+static pool_args pool_of(const element *in, const element *out_delta, const element *out,
+                         element *in_delta, size_t planes, layer_shape from, layer_shape to) {
+  pool_args made = {train_elements(in),
+                    train_elements(out_delta),
+                    train_elements(out),
+                    train_elements(in_delta),
+                    from,
+                    to,
+                    pixels_of(to, planes)};
+  return made;
+}
+
+void train_cuda_pool(const element *in, element *out, size_t planes, layer_shape from,
+                     layer_shape to) {
+  pool_args args = pool_of(in, NULL, out, NULL, planes, from, to);
   TRAIN_LAUNCH(pool_pixels, args.count, args);
 }
 
-void train_cuda_pool_back(const float *in, const float *out, const float *out_delta,
-                          float *in_delta, size_t planes, layer_shape from, layer_shape to) {
-  pool_args args = {in, out_delta, (float *)out, in_delta, from, to, pixels_of(to, planes)};
+void train_cuda_pool_back(const element *in, const element *out, const element *out_delta,
+                          element *in_delta, size_t planes, layer_shape from, layer_shape to) {
+  pool_args args = pool_of(in, out_delta, out, in_delta, planes, from, to);
   if (from.height % 2 || from.width % 2) {
-    train_cuda_clear(in_delta, pixels_of(from, planes) * sizeof(float));
+    train_cuda_clear(in_delta, pixels_of(from, planes) * train_cuda_element_size());
   }
   TRAIN_LAUNCH(unpool_pixels, args.count, args);
 }
@@ -69,17 +85,16 @@ void train_cuda_pool_back(const float *in, const float *out, const float *out_de
 /* -------------------------------------------------------- [C][B][H*W] and rows */
 
 typedef struct turn_args {
-  const float *in;
-  float *out;
+  train_values in, out;
   uint64_t channels, batch, plane;
 } turn_args;
 
 /* A warp for each image of each channel. */
 LCOMM_KERNEL(average_plane, turn_args) {
   for (TRAIN_EACH_OF_WARP(i, a.channels * a.batch)) {
-    float mean = train_warp_moments(a.in + i * a.plane, a.plane).mean;
+    float mean = train_warp_moments(train_from(a.in, i * a.plane), a.plane).mean;
     if (lcomm_lane() == 0) {
-      a.out[i % a.batch * a.channels + i / a.batch] = mean;
+      train_put(a.out, i % a.batch * a.channels + i / a.batch, mean);
     }
   }
 }
@@ -87,7 +102,7 @@ LCOMM_KERNEL(average_plane, turn_args) {
 LCOMM_KERNEL(spread_plane, turn_args) {
   for (TRAIN_EACH(i, a.channels * a.batch * a.plane)) {
     uint64_t image = i / a.plane % a.batch, channel = i / a.plane / a.batch;
-    a.out[i] = a.in[image * a.channels + channel] / (float)a.plane;
+    train_put(a.out, i, train_get(a.in, image * a.channels + channel) / (float)a.plane);
   }
 }
 
@@ -99,18 +114,19 @@ LCOMM_DEVICE uint64_t place_of(uint64_t i, uint64_t channels, uint64_t batch, ui
 
 LCOMM_KERNEL(flatten_pixels, turn_args) {
   for (TRAIN_EACH(i, a.channels * a.batch * a.plane)) {
-    a.out[place_of(i, a.channels, a.batch, a.plane)] = a.in[i];
+    train_put(a.out, place_of(i, a.channels, a.batch, a.plane), train_get(a.in, i));
   }
 }
 
 LCOMM_KERNEL(unflatten_pixels, turn_args) {
   for (TRAIN_EACH(i, a.channels * a.batch * a.plane)) {
-    a.out[i] = a.in[place_of(i, a.channels, a.batch, a.plane)];
+    train_put(a.out, i, train_get(a.in, place_of(i, a.channels, a.batch, a.plane)));
   }
 }
 
-static turn_args turn_of(const float *in, float *out, layer_shape shape, int batch) {
-  turn_args made = {in, out, (uint64_t)shape.channels, (uint64_t)batch, pixels_of(shape, 1)};
+static turn_args turn_of(const element *in, element *out, layer_shape shape, int batch) {
+  turn_args made = {train_elements(in), train_elements(out), (uint64_t)shape.channels,
+                    (uint64_t)batch, pixels_of(shape, 1)};
   return made;
 }
 
@@ -118,23 +134,23 @@ static uint64_t count_of(turn_args args) {
   return args.channels * args.batch * args.plane;
 }
 
-void train_cuda_average(const float *in, float *out, layer_shape shape, int batch) {
+void train_cuda_average(const element *in, element *out, layer_shape shape, int batch) {
   turn_args args = turn_of(in, out, shape, batch);
   TRAIN_LAUNCH_WARPS(average_plane, args.channels * args.batch, args);
 }
 
-void train_cuda_average_back(const float *out_delta, float *in_delta, layer_shape shape,
+void train_cuda_average_back(const element *out_delta, element *in_delta, layer_shape shape,
                              int batch) {
   turn_args args = turn_of(out_delta, in_delta, shape, batch);
   TRAIN_LAUNCH(spread_plane, count_of(args), args);
 }
 
-void train_cuda_flatten(const float *in, float *out, layer_shape shape, int batch) {
+void train_cuda_flatten(const element *in, element *out, layer_shape shape, int batch) {
   turn_args args = turn_of(in, out, shape, batch);
   TRAIN_LAUNCH(flatten_pixels, count_of(args), args);
 }
 
-void train_cuda_flatten_back(const float *out_delta, float *in_delta, layer_shape shape,
+void train_cuda_flatten_back(const element *out_delta, element *in_delta, layer_shape shape,
                              int batch) {
   turn_args args = turn_of(out_delta, in_delta, shape, batch);
   TRAIN_LAUNCH(unflatten_pixels, count_of(args), args);

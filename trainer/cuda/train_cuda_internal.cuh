@@ -16,6 +16,10 @@
 typedef struct train_cuda_state {
   const train_cuda_calls *calls;
   void *stream;
+  precision_kind stored; /* what elements are */
+  void *beside;          /* another stream, once it was asked for */
+  void *asked;           /* event: the work so far */
+  void *marks[BACKEND_MARKS];
   int error; /* the first one; 0: none */
   void *scratch;
   size_t scratch_size;
@@ -65,6 +69,51 @@ static inline uint32_t train_cuda_blocks(uint64_t count, uint64_t of_block) {
   i < (count);                                                                                     \
   i += (uint64_t)lcomm_blocks() * TRAIN_WARPS
 
+/* --------------------------------------------------------------------- values */
+
+/* Of a type: elements, which may have 16 bits, or float32. Kernels compute in float32. */
+typedef struct train_values {
+  void *at;
+  precision_kind kind;
+} train_values;
+
+static inline train_values train_elements(const element *at) {
+  train_values made = {(void *)at, train_cuda.stored};
+  return made;
+}
+
+static inline train_values train_floats(const float *at) {
+  train_values made = {(void *)at, PRECISION_FP32};
+  return made;
+}
+
+static inline size_t train_cuda_element_size(void) {
+  return train_cuda.stored == PRECISION_FP32 ? sizeof(float) : sizeof(uint16_t);
+}
+
+LCOMM_DEVICE float train_get(train_values of, uint64_t i) {
+  if (of.kind == PRECISION_FP32) {
+    return ((const float *)of.at)[i];
+  }
+  uint16_t code = ((const uint16_t *)of.at)[i];
+  return of.kind == PRECISION_BF16 ? lcomm_bf16_to_f32(code) : lcomm_f16_to_f32(code);
+}
+
+LCOMM_DEVICE void train_put(train_values of, uint64_t i, float value) {
+  if (of.kind == PRECISION_FP32) {
+    ((float *)of.at)[i] = value;
+  } else {
+    ((uint16_t *)of.at)[i] =
+        of.kind == PRECISION_BF16 ? lcomm_f32_to_bf16(value) : lcomm_f32_to_f16(value);
+  }
+}
+
+/* Those from the first one on. */
+LCOMM_DEVICE train_values train_from(train_values of, uint64_t first) {
+  train_values made = {(char *)of.at + first * (of.kind == PRECISION_FP32 ? 4 : 2), of.kind};
+  return made;
+}
+
 /* ---------------------------------------------------------------------- warps */
 
 /* All lanes get the result, and the same bits. */
@@ -88,14 +137,15 @@ typedef struct train_moments {
   float mean, variance;
 } train_moments;
 
-LCOMM_DEVICE train_moments train_warp_moments(const float *values, uint64_t count) {
+LCOMM_DEVICE train_moments train_warp_moments(train_values values, uint64_t count) {
   float sum = 0.0f, square = 0.0f;
   for (uint64_t i = lcomm_lane(); i < count; i += LCOMM_WARP) {
-    sum += values[i];
+    sum += train_get(values, i);
   }
   float mean = train_warp_sum(sum) / (float)count;
   for (uint64_t i = lcomm_lane(); i < count; i += LCOMM_WARP) {
-    square += (values[i] - mean) * (values[i] - mean);
+    float apart = train_get(values, i) - mean;
+    square += apart * apart;
   }
   train_moments made = {mean, train_warp_sum(square) / (float)count};
   return made;

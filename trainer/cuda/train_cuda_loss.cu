@@ -9,10 +9,10 @@
 #include "trainer/cuda/train_cuda_table.cuh"
 
 typedef struct loss_args {
-  const float *logits;
+  train_values logits, delta;
+  float scale; /* of delta */
   const uint8_t *labels;
   float *losses; /* [rows] */
-  float *delta;
   uint32_t *right;
   uint64_t rows, classes;
 } loss_args;
@@ -21,32 +21,34 @@ typedef struct loss_args {
 LCOMM_KERNEL(loss_rows, loss_args) {
   float share = 1.0f / (float)a.rows;
   for (TRAIN_EACH_OF_WARP(row, a.rows)) {
-    const float *logits = a.logits + row * a.classes;
-    float largest = logits[0], sum = 0.0f;
+    train_values logits = train_from(a.logits, row * a.classes);
+    float largest = train_get(logits, 0), sum = 0.0f;
     for (uint64_t i = lcomm_lane(); i < a.classes; i += LCOMM_WARP) {
-      largest = logits[i] > largest ? logits[i] : largest;
+      float logit = train_get(logits, i);
+      largest = logit > largest ? logit : largest;
     }
     largest = train_warp_max(largest);
     for (uint64_t i = lcomm_lane(); i < a.classes; i += LCOMM_WARP) {
-      sum += expf(logits[i] - largest);
+      sum += expf(train_get(logits, i) - largest);
     }
     float total = largest + logf(train_warp_sum(sum));
     if (lcomm_lane() == 0) {
-      a.losses[row] = total - logits[a.labels[row]];
+      a.losses[row] = total - train_get(logits, a.labels[row]);
     }
-    for (uint64_t i = lcomm_lane(); a.delta && i < a.classes; i += LCOMM_WARP) {
-      float p = share * expf(logits[i] - total);
-      a.delta[row * a.classes + i] = i == a.labels[row] ? p - share : p;
+    for (uint64_t i = lcomm_lane(); a.delta.at && i < a.classes; i += LCOMM_WARP) {
+      float p = share * expf(train_get(logits, i) - total);
+      p = i == a.labels[row] ? p - share : p;
+      train_put(a.delta, row * a.classes + i, a.scale * p);
     }
   }
 }
 
 LCOMM_KERNEL(count_right, loss_args) {
   for (TRAIN_EACH(row, a.rows)) {
-    const float *logits = a.logits + row * a.classes;
+    train_values logits = train_from(a.logits, row * a.classes);
     uint64_t best = 0;
     for (uint64_t i = 1; i < a.classes; i++) {
-      best = logits[i] > logits[best] ? i : best;
+      best = train_get(logits, i) > train_get(logits, best) ? i : best;
     }
     if (best == a.labels[row]) {
       lcomm_atomic_add(a.right, 1);
@@ -68,10 +70,20 @@ static int begin(loss_args *args, const uint8_t *labels) {
   return 0;
 }
 
+static loss_args loss_of(const element *logits, int rows, int classes) {
+  loss_args made = {};
+  made.logits = train_elements(logits);
+  made.rows = (uint64_t)rows;
+  made.classes = (uint64_t)classes;
+  return made;
+}
+
 /* Not a number where nothing could be computed: a training ends by it. */
-double train_cuda_loss(const float *logits, const uint8_t *labels, int rows, int classes,
-                       float *delta) {
-  loss_args args = {logits, NULL, NULL, delta, NULL, (uint64_t)rows, (uint64_t)classes};
+double train_cuda_loss(const element *logits, const uint8_t *labels, int rows, int classes,
+                       float scale, element *delta) {
+  loss_args args = loss_of(logits, rows, classes);
+  args.scale = scale;
+  args.delta = train_elements(delta);
   float *losses = (float *)malloc((size_t)rows * sizeof(float));
   double sum = 0.0;
   if (!losses || begin(&args, labels) != 0) {
@@ -87,8 +99,8 @@ double train_cuda_loss(const float *logits, const uint8_t *labels, int rows, int
   return train_cuda.error ? (double)NAN : sum;
 }
 
-int train_cuda_correct(const float *logits, const uint8_t *labels, int rows, int classes) {
-  loss_args args = {logits, NULL, NULL, NULL, NULL, (uint64_t)rows, (uint64_t)classes};
+int train_cuda_correct(const element *logits, const uint8_t *labels, int rows, int classes) {
+  loss_args args = loss_of(logits, rows, classes);
   uint32_t right = 0;
   if (begin(&args, labels) != 0) {
     return 0;

@@ -66,8 +66,22 @@ static int finish(void *stream) {
   return result(cudaStreamSynchronize((cudaStream_t)stream));
 }
 
+static int fork_stream(void **stream) {
+  return result(cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking));
+}
+
+static int record(void **event, void *stream) {
+  int error =
+      *event ? 0 : result(cudaEventCreateWithFlags((cudaEvent_t *)event, cudaEventDisableTiming));
+  return error ? error : result(cudaEventRecord((cudaEvent_t)*event, (cudaStream_t)stream));
+}
+
+static int follow(void *stream, void *event) {
+  return result(cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0));
+}
+
 extern "C" __attribute__((visibility("default"))) const backend *
-trainer_cuda_open(int number, const char **why) {
+trainer_cuda_open(int number, precision_kind stored, const char **why) {
   calls.count = count;
   calls.open = open_device;
   calls.explain = explain;
@@ -76,5 +90,8 @@ trainer_cuda_open(int number, const char **why) {
   calls.copy = copy;
   calls.clear = clear;
   calls.finish = finish;
-  return train_cuda_open(&calls, number, why);
+  calls.fork = fork_stream;
+  calls.record = record;
+  calls.follow = follow;
+  return train_cuda_open(&calls, number, stored, why);
 }

@@ -10,40 +10,40 @@
 /* -------------------------------------------------------------------- vectors */
 
 typedef struct values_args {
-  const float *a, *b;
-  float *out;
+  train_values a, b, out;
   float factor;
   uint64_t count;
 } values_args;
 
 LCOMM_KERNEL(add_values, values_args) {
   for (TRAIN_EACH(i, a.count)) {
-    a.out[i] = a.a[i] + a.b[i];
+    train_put(a.out, i, train_get(a.a, i) + train_get(a.b, i));
   }
 }
 
 LCOMM_KERNEL(mean_values, values_args) {
   for (TRAIN_EACH(i, a.count)) {
-    a.out[i] = a.factor * (a.out[i] + a.b[i]);
+    train_put(a.out, i, a.factor * (train_get(a.out, i) + train_get(a.b, i)));
   }
 }
 
 LCOMM_KERNEL(scale_values, values_args) {
   for (TRAIN_EACH(i, a.count)) {
-    a.out[i] *= a.factor;
+    train_put(a.out, i, train_get(a.out, i) * a.factor);
   }
 }
 
 LCOMM_KERNEL(relu_values, values_args) {
   for (TRAIN_EACH(i, a.count)) {
-    a.out[i] = a.a[i] < 0.0f ? 0.0f : a.a[i];
+    float x = train_get(a.a, i);
+    train_put(a.out, i, x < 0.0f ? 0.0f : x);
   }
 }
 
 /* a: what relu gave, b: its gradient */
 LCOMM_KERNEL(relu_slopes, values_args) {
   for (TRAIN_EACH(i, a.count)) {
-    a.out[i] = a.a[i] > 0.0f ? a.b[i] : 0.0f;
+    train_put(a.out, i, train_get(a.a, i) > 0.0f ? train_get(a.b, i) : 0.0f);
   }
 }
 
@@ -54,144 +54,118 @@ LCOMM_DEVICE float gelu_share(float x) {
 
 LCOMM_KERNEL(gelu_values, values_args) {
   for (TRAIN_EACH(i, a.count)) {
-    a.out[i] = a.a[i] * gelu_share(a.a[i]);
+    float x = train_get(a.a, i);
+    train_put(a.out, i, x * gelu_share(x));
   }
 }
 
 LCOMM_KERNEL(gelu_slopes, values_args) {
   for (TRAIN_EACH(i, a.count)) {
-    float x = a.a[i], share = gelu_share(x);
+    float x = train_get(a.a, i), share = gelu_share(x);
     float slope = 2.0f * MATH_GELU_SLOPE * (1.0f + 3.0f * MATH_GELU_CUBE * x * x);
-    a.out[i] = a.b[i] * (share + x * share * (1.0f - share) * slope);
+    train_put(a.out, i, train_get(a.b, i) * (share + x * share * (1.0f - share) * slope));
   }
 }
 
-void train_cuda_add(const float *first, const float *second, float *out, size_t count) {
-  values_args args = {first, second, out, 0.0f, count};
+/* Of elements, or of float32. */
+static values_args values_of(const element *first, const element *second, element *out,
+                             size_t count) {
+  values_args made = {train_elements(first), train_elements(second), train_elements(out), 0.0f,
+                      count};
+  return made;
+}
+
+static values_args floats_of(const float *more, float *values, float factor, size_t count) {
+  values_args made = {train_floats(values), train_floats(more), train_floats(values), factor,
+                      count};
+  return made;
+}
+
+void train_cuda_add(const element *first, const element *second, element *out, size_t count) {
+  values_args args = values_of(first, second, out, count);
   TRAIN_LAUNCH(add_values, count, args);
 }
 
 void train_cuda_accumulate(float *sum, const float *more, size_t count) {
-  train_cuda_add(sum, more, sum, count);
+  values_args args = floats_of(more, sum, 0.0f, count);
+  TRAIN_LAUNCH(add_values, count, args);
 }
 
 void train_cuda_mean(float *values, const float *sum, float share, size_t count) {
-  values_args args = {NULL, sum, values, share, count};
+  values_args args = floats_of(sum, values, share, count);
   TRAIN_LAUNCH(mean_values, count, args);
 }
 
 void train_cuda_scale(float *values, float factor, size_t count) {
-  values_args args = {NULL, NULL, values, factor, count};
+  values_args args = floats_of(NULL, values, factor, count);
   if (factor != 1.0f) {
     TRAIN_LAUNCH(scale_values, count, args);
   }
 }
 
-void train_cuda_relu(const float *in, float *out, size_t count) {
-  values_args args = {in, NULL, out, 0.0f, count};
+typedef struct finite_args {
+  const float *values;
+  uint32_t *found;
+  uint64_t count;
+} finite_args;
+
+/* A thread that finds one adds once. */
+LCOMM_KERNEL(count_not_finite, finite_args) {
+  const uint32_t exponent = 0x7f800000u;
+  uint32_t any = 0;
+  for (TRAIN_EACH(i, a.count)) {
+    any |= (lcomm_f32_bits(a.values[i]) & exponent) == exponent;
+  }
+  if (any) {
+    lcomm_atomic_add(a.found, 1);
+  }
+}
+
+/* What could not be computed is not finite. */
+bool train_cuda_finite(const float *values, size_t count) {
+  uint32_t found = 0;
+  finite_args args = {values, (uint32_t *)train_cuda_scratch(sizeof found), count};
+  if (!args.found) {
+    return false;
+  }
+  train_cuda_clear(args.found, sizeof found);
+  TRAIN_LAUNCH(count_not_finite, count, args);
+  train_cuda_read(&found, args.found, sizeof found);
+  return found == 0 && train_cuda.error == 0;
+}
+
+void train_cuda_relu(const element *in, element *out, size_t count) {
+  values_args args = values_of(in, NULL, out, count);
   TRAIN_LAUNCH(relu_values, count, args);
 }
 
-void train_cuda_relu_back(const float *out, const float *out_delta, float *in_delta, size_t count) {
-  values_args args = {out, out_delta, in_delta, 0.0f, count};
+void train_cuda_relu_back(const element *out, const element *out_delta, element *in_delta,
+                          size_t count) {
+  values_args args = values_of(out, out_delta, in_delta, count);
   TRAIN_LAUNCH(relu_slopes, count, args);
 }
 
-void train_cuda_gelu(const float *in, float *out, size_t count) {
-  values_args args = {in, NULL, out, 0.0f, count};
+void train_cuda_gelu(const element *in, element *out, size_t count) {
+  values_args args = values_of(in, NULL, out, count);
   TRAIN_LAUNCH(gelu_values, count, args);
 }
 
-void train_cuda_gelu_back(const float *in, const float *out_delta, float *in_delta, size_t count) {
-  values_args args = {in, out_delta, in_delta, 0.0f, count};
+void train_cuda_gelu_back(const element *in, const element *out_delta, element *in_delta,
+                          size_t count) {
+  values_args args = values_of(in, out_delta, in_delta, count);
   TRAIN_LAUNCH(gelu_slopes, count, args);
-}
-
-/* ------------------------------------------------------------------- 16 bits */
-
-typedef struct codes_args {
-  float *values;
-  uint16_t *codes;
-  float factor;
-  uint64_t count;
-} codes_args;
-
-LCOMM_KERNEL(round_bf16, codes_args) {
-  for (TRAIN_EACH(i, a.count)) {
-    a.values[i] = lcomm_bf16_to_f32(lcomm_f32_to_bf16(a.values[i]));
-  }
-}
-
-LCOMM_KERNEL(round_f16, codes_args) {
-  for (TRAIN_EACH(i, a.count)) {
-    a.values[i] = lcomm_f16_to_f32(lcomm_f32_to_f16(a.values[i]));
-  }
-}
-
-LCOMM_KERNEL(encode_bf16, codes_args) {
-  for (TRAIN_EACH(i, a.count)) {
-    a.codes[i] = lcomm_f32_to_bf16(a.factor * a.values[i]);
-  }
-}
-
-LCOMM_KERNEL(encode_f16, codes_args) {
-  for (TRAIN_EACH(i, a.count)) {
-    a.codes[i] = lcomm_f32_to_f16(a.factor * a.values[i]);
-  }
-}
-
-LCOMM_KERNEL(decode_bf16, codes_args) {
-  for (TRAIN_EACH(i, a.count)) {
-    a.values[i] = a.factor * lcomm_bf16_to_f32(a.codes[i]);
-  }
-}
-
-LCOMM_KERNEL(decode_f16, codes_args) {
-  for (TRAIN_EACH(i, a.count)) {
-    a.values[i] = a.factor * lcomm_f16_to_f32(a.codes[i]);
-  }
-}
-
-void train_cuda_round(precision_kind kind, float *values, size_t count) {
-  codes_args args = {values, NULL, 1.0f, count};
-  if (kind == PRECISION_BF16) {
-    TRAIN_LAUNCH(round_bf16, count, args);
-  } else if (kind == PRECISION_FP16) {
-    TRAIN_LAUNCH(round_f16, count, args);
-  }
-}
-
-void train_cuda_encode(precision_kind kind, const float *values, float factor, uint16_t *codes,
-                       size_t count) {
-  codes_args args = {(float *)values, codes, factor, count};
-  if (kind == PRECISION_BF16) {
-    TRAIN_LAUNCH(encode_bf16, count, args);
-  } else {
-    TRAIN_LAUNCH(encode_f16, count, args);
-  }
-}
-
-void train_cuda_decode(precision_kind kind, const uint16_t *codes, float factor, float *values,
-                       size_t count) {
-  codes_args args = {values, (uint16_t *)codes, factor, count};
-  if (kind == PRECISION_BF16) {
-    TRAIN_LAUNCH(decode_bf16, count, args);
-  } else {
-    TRAIN_LAUNCH(decode_f16, count, args);
-  }
 }
 
 /* ----------------------------------------------------------------------- rows */
 
 typedef struct rows_args {
-  const float *in;
-  float *out;
+  train_values in, out;
   uint32_t rows, columns, slices;
 } rows_args;
 
 LCOMM_KERNEL(fill_row, rows_args) {
   for (TRAIN_EACH(i, (uint64_t)a.rows * a.columns)) {
-    a.out[i] = a.in[i % a.columns];
+    train_put(a.out, i, train_get(a.in, i % a.columns));
   }
 }
 
@@ -202,14 +176,14 @@ LCOMM_KERNEL(sum_of_rows, rows_args) {
     uint64_t first = slice * a.rows / a.slices, end = (slice + 1) * a.rows / a.slices;
     float sum = 0.0f;
     for (uint64_t row = first; row < end; row++) {
-      sum += a.in[row * a.columns + column];
+      sum += train_get(a.in, row * a.columns + column);
     }
-    a.out[i] = sum;
+    train_put(a.out, i, sum);
   }
 }
 
-void train_cuda_fill_rows(const float *row, float *out, int rows, int columns) {
-  rows_args args = {row, out, (uint32_t)rows, (uint32_t)columns, 1};
+void train_cuda_fill_rows(const element *row, element *out, int rows, int columns) {
+  rows_args args = {train_elements(row), train_elements(out), (uint32_t)rows, (uint32_t)columns, 1};
   TRAIN_LAUNCH(fill_row, (uint64_t)rows * (uint64_t)columns, args);
 }
 
@@ -220,12 +194,16 @@ uint32_t train_cuda_slices(int rows) {
   return slices > 0 ? slices : 1;
 }
 
-void train_cuda_sum_slices(const float *partial, float *sum, uint32_t slices, int columns) {
-  rows_args args = {partial, sum, slices, (uint32_t)columns, 1};
-  TRAIN_LAUNCH(sum_of_rows, (uint64_t)columns, args);
+static void sum_up(train_values in, float *sum, uint32_t rows, uint32_t columns, uint32_t slices) {
+  rows_args args = {in, train_floats(sum), rows, columns, slices};
+  TRAIN_LAUNCH(sum_of_rows, (uint64_t)slices * columns, args);
 }
 
-void train_cuda_sum_rows(const float *in, float *sum, int rows, int columns) {
+void train_cuda_sum_slices(const float *partial, float *sum, uint32_t slices, int columns) {
+  sum_up(train_floats(partial), sum, slices, (uint32_t)columns, 1);
+}
+
+void train_cuda_sum_rows(const element *in, float *sum, int rows, int columns) {
   uint32_t slices = train_cuda_slices(rows);
   float *partial =
       slices == 1 ? sum
@@ -233,8 +211,7 @@ void train_cuda_sum_rows(const float *in, float *sum, int rows, int columns) {
   if (!partial) {
     return;
   }
-  rows_args args = {in, partial, (uint32_t)rows, (uint32_t)columns, slices};
-  TRAIN_LAUNCH(sum_of_rows, (uint64_t)slices * (uint64_t)columns, args);
+  sum_up(train_elements(in), partial, (uint32_t)rows, (uint32_t)columns, slices);
   if (slices > 1) {
     train_cuda_sum_slices(partial, sum, slices, columns);
   }

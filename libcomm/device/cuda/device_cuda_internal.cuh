@@ -15,6 +15,13 @@
 
 #include "libcomm/device/device.h"
 
+/* Headers of CUDA 13 name a later one only, which older drivers lack. */
+extern "C" CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream stream,
+                                                      CUstreamCaptureStatus *status,
+                                                      cuuint64_t *capture, CUgraph *graph,
+                                                      const CUgraphNode **dependencies,
+                                                      size_t *count);
+
 /* Our names, and those that the driver exports: a suffix is part of what is called. */
 #define LCOMM_CUDA_DRIVER_FUNCTIONS(X)                                                             \
   X(init, cuInit)                                                                                  \
@@ -29,6 +36,7 @@
   X(pointer_attributes, cuPointerGetAttributes)                                                    \
   X(address_range, cuMemGetAddressRange_v2)                                                        \
   X(capture_mode, cuThreadExchangeStreamCaptureMode)                                               \
+  X(capture_info, cuStreamGetCaptureInfo_v2)                                                       \
   X(wait_value, cuStreamWaitValue32_v2)                                                            \
   X(numbers, cuStreamBatchMemOp_v2)
 
@@ -65,6 +73,9 @@ static inline int lcomm_cuda_result(cudaError_t error) {
  * is first needed: do as it does. */
 int lcomm_cuda_need_context(void);
 
+/* device_cuda_table.cu: can its streams wait for values, and write them? */
+bool lcomm_cuda_waits_for_values(int device);
+
 /* device_cuda_load.cu */
 int lcomm_cuda_load(void);
 
@@ -75,7 +86,7 @@ int lcomm_cuda_memory_free(void *memory);
 int lcomm_cuda_managed_get(size_t size, void **memory);
 int lcomm_cuda_pinned_get(size_t size, void **memory);
 int lcomm_cuda_pinned_free(void *memory);
-int lcomm_cuda_copy(void *destination, const void *source, size_t size, void *stream);
+int lcomm_cuda_memory_copy(void *destination, const void *source, size_t size, void *stream);
 int lcomm_cuda_fill(void *memory, int byte, size_t size, void *stream);
 
 /* device_cuda_stream.cu */
@@ -83,7 +94,8 @@ int lcomm_cuda_stream_create(void **stream);
 int lcomm_cuda_work_stream_create(void **stream);
 int lcomm_cuda_stream_destroy(void *stream);
 int lcomm_cuda_stream_finish(void *stream);
-int lcomm_cuda_stream_captured(void *stream, bool *captured);
+int lcomm_cuda_stream_captured(void *stream, uint64_t *capture);
+int lcomm_cuda_stream_retain(void *stream, void (*released)(void *data), void *data);
 int lcomm_cuda_event_create(bool for_processes, void **event);
 int lcomm_cuda_event_destroy(void *event);
 int lcomm_cuda_event_record(void *event, void *stream);

@@ -58,7 +58,7 @@ int lcomm_cuda_pinned_free(void *memory) {
   return memory ? LCOMM_CUDA_ASIDE(cudaFreeHost(memory)) : 0;
 }
 
-int lcomm_cuda_copy(void *destination, const void *source, size_t size, void *stream) {
+int lcomm_cuda_memory_copy(void *destination, const void *source, size_t size, void *stream) {
   return size ? LCOMM_CUDA_ASIDE(cudaMemcpyAsync(destination, source, size, cudaMemcpyDefault,
                                                  (cudaStream_t)stream))
               : 0;

@@ -36,13 +36,47 @@ int lcomm_cuda_stream_finish(void *stream) {
   return LCOMM_CUDA_ASIDE(cudaStreamSynchronize((cudaStream_t)stream));
 }
 
+static int capture_of(void *stream, CUstreamCaptureStatus *status, cuuint64_t *capture,
+                      CUgraph *graph) {
+  int error = lcomm_cuda_need_context();
+  return error ? error
+               : (int)lcomm_cuda_driver.capture_info((CUstream)stream, status, capture, graph, NULL,
+                                                     NULL);
+}
+
 /* The legacy stream is never captured, but cannot be used while another stream that
  * waits for it is. */
-int lcomm_cuda_stream_captured(void *stream, bool *captured) {
-  enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  int error = lcomm_cuda_result(cudaStreamIsCapturing((cudaStream_t)stream, &status));
-  *captured = status != cudaStreamCaptureStatusNone || error == (int)cudaErrorStreamCaptureImplicit;
-  return *captured ? 0 : error;
+int lcomm_cuda_stream_captured(void *stream, uint64_t *capture) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t number = 0;
+  *capture = 0;
+  int error = capture_of(stream, &status, &number, NULL);
+  if (error == (int)CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
+    *capture = LCOMM_DEVICE_CAPTURE_OTHER;
+    return 0;
+  }
+  if (error == 0 && status != CU_STREAM_CAPTURE_STATUS_NONE) {
+    *capture = number;
+  }
+  return error;
+}
+
+int lcomm_cuda_stream_retain(void *stream, void (*released)(void *data), void *data) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t number = 0;
+  CUgraph graph = NULL;
+  cudaUserObject_t object = NULL;
+  int error = capture_of(stream, &status, &number, &graph);
+  if (error != 0 || status != CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+    return error ? error : (int)cudaErrorIllegalState;
+  }
+  error = lcomm_cuda_result(
+      cudaUserObjectCreate(&object, data, released, 1, cudaUserObjectNoDestructorSync));
+  if (error != 0) {
+    return error;
+  }
+  return lcomm_cuda_result(
+      cudaGraphRetainUserObject((cudaGraph_t)graph, object, 1, cudaGraphUserObjectMove));
 }
 
 int lcomm_cuda_event_create(bool for_processes, void **event) {
@@ -86,10 +120,31 @@ static CUstreamBatchMemOpParams number_task(const lcomm_device_number *it) {
   return task;
 }
 
+/* By kernels, where the device has no such tasks. */
+static int launch_numbers(void *stream, const lcomm_device_number *list, uint32_t count) {
+  lcomm_cuda_number tasks[LCOMM_CUDA_NUMBERS_MAX];
+  int error = 0;
+  for (uint32_t done = 0; done < count && error == 0;) {
+    uint32_t here = 0;
+    for (; here < LCOMM_CUDA_NUMBERS_MAX && done < count; here++, done++) {
+      tasks[here].place = list[done].place;
+      tasks[here].number = list[done].number;
+      tasks[here].is_awaited = list[done].task == LCOMM_DEVICE_AWAIT;
+    }
+    error = lcomm_cuda_kernels_table.numbers(tasks, here, stream);
+  }
+  return error;
+}
+
 int lcomm_cuda_stream_numbers(void *stream, const lcomm_device_number *list, uint32_t count) {
   enum { AT_ONCE = 64 }; /* the driver takes up to 256 */
   CUstreamBatchMemOpParams tasks[AT_ONCE];
+  CUdevice device = 0;
   int error = lcomm_cuda_need_context();
+  error = error ? error : (int)lcomm_cuda_driver.context_device(&device);
+  if (error == 0 && !lcomm_cuda_waits_for_values((int)device)) {
+    return launch_numbers(stream, list, count);
+  }
   for (uint32_t done = 0; done < count && error == 0;) {
     uint32_t here = count - done < AT_ONCE ? count - done : AT_ONCE;
     for (uint32_t i = 0; i < here; i++) {

@@ -25,7 +25,7 @@ static const char *explain(int error) {
 }
 
 /* 32-bit waits have no attribute of their own; what has the longer ones has them. */
-static bool waits_for_values(int device) {
+bool lcomm_cuda_waits_for_values(int device) {
   int has = 0;
   return lcomm_cuda_driver.attribute(&has, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS,
                                      (CUdevice)device) == CUDA_SUCCESS &&
@@ -47,7 +47,7 @@ static int describe(int device, lcomm_device_facts *facts) {
   facts->major = its.major;
   facts->minor = its.minor;
   facts->memory_size = its.totalGlobalMem;
-  facts->waits_for_values = waits_for_values(device);
+  facts->waits_for_values = lcomm_cuda_waits_for_values(device);
   facts->shares_memory = its.unifiedAddressing && its.ipcEventSupported;
   return 0;
 }
@@ -113,6 +113,7 @@ static const lcomm_device_table table = {
                .destroy = lcomm_cuda_stream_destroy,
                .finish = lcomm_cuda_stream_finish,
                .captured = lcomm_cuda_stream_captured,
+               .retain = lcomm_cuda_stream_retain,
                .wait = lcomm_cuda_stream_wait,
                .numbers = lcomm_cuda_stream_numbers},
     .event = {.create = lcomm_cuda_event_create,
@@ -125,7 +126,7 @@ static const lcomm_device_table table = {
             .event_get = lcomm_cuda_event_ipc_get,
             .event_open = lcomm_cuda_event_ipc_open,
             .peer_access = lcomm_cuda_peer_access},
-    .copy = lcomm_cuda_copy,
+    .copy = lcomm_cuda_memory_copy,
     .set = lcomm_cuda_fill,
     .wait_value = lcomm_cuda_wait_value,
 };

@@ -18,7 +18,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "libcomm/interpose/mpi/interpose_ef_by_pattern.h"
+#include "libcomm/interpose/interpose_ef_by_pattern.h"
 #include "libcomm/interpose/mpi/interpose_handshake.h"
 #include "libcomm_interpose.h"
 #include "libcomm_mpi.h"

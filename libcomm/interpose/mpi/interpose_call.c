@@ -11,10 +11,10 @@
 #define COUNT int
 #define DISPLACEMENT int
 #define NAME(name) name
+#include "libcomm/interpose/interpose_report.h"
 #include "libcomm/interpose/mpi/interpose_collective_functions.h"
 #include "libcomm/interpose/mpi/interpose_comm.h"
 #include "libcomm/interpose/mpi/interpose_fortran.h"
-#include "libcomm/interpose/mpi/interpose_report.h"
 
 /* ------------------------------------------------------------------ running */
 

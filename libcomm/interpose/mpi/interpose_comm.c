@@ -6,11 +6,9 @@
 
 #include "libcomm/interpose/mpi/interpose_comm.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { CALLS_BETWEEN_READS = 16, WORDS_MAX = LCOMM_INTERPOSE_CONTROL_MAX };
 
@@ -117,26 +115,6 @@ void lcomm_interpose_comm_agree_on_name(lcomm_interpose_comm *at) {
 
 /* -------------------------------------------------------------- control file */
 
-bool lcomm_interpose_control_wanted(void) {
-  static atomic_int wanted; /* 0: not known, 1: no, 2: yes */
-  int known = atomic_load(&wanted);
-  if (known == 0) {
-    known = lcomm_setting("LCOMM_INTERPOSE_CONTROL") ? 2 : 1;
-    atomic_store(&wanted, known);
-  }
-  return known == 2;
-}
-
-static void read_words(char *words) {
-  const char *path = lcomm_setting("LCOMM_INTERPOSE_CONTROL");
-  int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-  ssize_t length = file < 0 ? 0 : read(file, words, WORDS_MAX - 1);
-  if (file >= 0) {
-    close(file);
-  }
-  lcomm_interpose_control_trim(words, length > 0 ? (size_t)length : 0);
-}
-
 /* Each communicator obeys in a call of its own; equal messages are logged once. */
 static void log_change(const lcomm_interpose_comm *at, const char *what, const char *why) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -227,7 +205,7 @@ static void obey(lcomm_interpose_comm *at, const char *words) {
 static void agree_on_words(lcomm_interpose_comm *at) {
   char words[WORDS_MAX] = "";
   if (at->rank == 0) {
-    read_words(words);
+    lcomm_interpose_control_read(words);
   }
   PMPI_Bcast(words, WORDS_MAX, MPI_CHAR, 0, at->comm);
   lcomm_interpose_text_sanitize(words, sizeof(words));

@@ -52,9 +52,6 @@ void lcomm_interpose_comm_agree_on_name(lcomm_interpose_comm *at);
  * Rank 0 of a communicator reads it in the first candidate call and in every 16th after it. The
  * ranks agree in that call, so all change at the same one. Until then LCOMM_POLICY holds. */
 
-/* Is a file named? */
-bool lcomm_interpose_control_wanted(void);
-
 /* A candidate call begins: read the file where it is due. Collective. */
 void lcomm_interpose_control_poll(lcomm_interpose_comm *at);
 

@@ -3,8 +3,8 @@
 
 /* Which calls libcomm makes. */
 
+#include "libcomm/interpose/interpose_report.h"
 #include "libcomm/interpose/mpi/interpose_comm.h"
-#include "libcomm/interpose/mpi/interpose_report.h"
 
 atomic_int lcomm_interpose_mode_now = LCOMM_INTERPOSE_OFF;
 uint64_t lcomm_interpose_min_bytes;

@@ -4,30 +4,17 @@
 /* What the interposer tells the user and the program: the log, and MPI's error handlers. */
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <unistd.h>
 
+#include "libcomm/interpose/interpose_log.h"
 #include "libcomm/interpose/mpi/interpose_comm.h"
 
 /* ---------------------------------------------------------------------- log */
 
-enum { LINE_MAX_BYTES = 2048 };
-
-/* One write for each line, so lines of several ranks do not mix. */
 void lcomm_interpose_log(const char *format, ...) {
-  char line[LINE_MAX_BYTES] = "libcomm-mpi: ";
-  size_t used = sizeof("libcomm-mpi: ") - 1, room = sizeof(line) - used - 1;
   va_list arguments;
   va_start(arguments, format);
-  int length = vsnprintf(line + used, room, format, arguments);
+  lcomm_interpose_log_line("libcomm-mpi", format, arguments);
   va_end(arguments);
-  if (length < 0) {
-    return;
-  }
-  used += (size_t)length < room ? (size_t)length : room - 1;
-  line[used++] = '\n';
-  ssize_t written = write(STDERR_FILENO, line, used);
-  (void)written; /* there is no other way to report it */
 }
 
 /* ----------------------------------------------------------- error handlers */

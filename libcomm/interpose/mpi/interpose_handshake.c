@@ -10,14 +10,6 @@
 
 #include "libcomm_interpose.h"
 
-void lcomm_interpose_text_sanitize(char *bytes, size_t size) {
-  size_t length = strnlen(bytes, size - 1);
-  for (size_t i = 0; i < length; i++) {
-    bytes[i] = (unsigned char)bytes[i] < 0x20 || bytes[i] == 0x7f ? '?' : bytes[i];
-  }
-  memset(bytes + length, 0, size - length);
-}
-
 static void explain_version(int rank, char *sentence) {
   snprintf(sentence, LCOMM_INTERPOSE_SENTENCE_MAX,
            "rank %d preloads another version of libcomm-mpi.so than rank 0; install the same one "
@@ -140,36 +132,4 @@ void lcomm_interpose_presence_word_explain(const lcomm_interpose_presence_word *
   } else if (verdict->kind == LCOMM_INTERPOSE_DIFFERS) {
     explain_version(verdict->number, sentence);
   }
-}
-
-/* ------------------------------------------------ command of the control file */
-
-void lcomm_interpose_control_trim(char *words, size_t length) {
-  size_t begin = 0;
-  words[length] = '\0';
-  size_t end = strcspn(words, "\n");
-  while (begin < end && strchr(" \t\r", words[begin])) {
-    begin++;
-  }
-  while (end > begin && strchr(" \t\r", words[end - 1])) {
-    end--;
-  }
-  memmove(words, words + begin, end - begin);
-  words[end - begin] = '\0';
-  if (end == begin) {
-    strcpy(words, "on");
-  }
-  lcomm_interpose_text_sanitize(words, LCOMM_INTERPOSE_CONTROL_MAX);
-}
-
-lcomm_interpose_control_command lcomm_interpose_control_parse(const char *words,
-                                                              const char **policy) {
-  if (strncmp(words, "policy ", 7) == 0) {
-    *policy = words + 7;
-    return LCOMM_INTERPOSE_CONTROL_POLICY;
-  }
-  if (strcmp(words, "off") == 0) {
-    return LCOMM_INTERPOSE_CONTROL_OFF;
-  }
-  return strcmp(words, "on") == 0 ? LCOMM_INTERPOSE_CONTROL_ON : LCOMM_INTERPOSE_CONTROL_UNKNOWN;
 }

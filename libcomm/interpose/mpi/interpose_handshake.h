@@ -3,32 +3,20 @@
 #ifndef LCOMM_INTERPOSE_MPI_INTERPOSE_HANDSHAKE_H
 #define LCOMM_INTERPOSE_MPI_INTERPOSE_HANDSHAKE_H
 
-/* Bytes and texts that the ranks exchange: the handshake of MPI_Init, the words of the name
- * service, and the command of the control file. Each is checked before it is used. Knows nothing
- * of MPI. */
+/* Bytes and texts that the ranks exchange: the handshake of MPI_Init and the words of the name
+ * service. Each is checked before it is used. Knows nothing of MPI. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* The modes of the interposer. */
-typedef enum lcomm_interpose_mode {
-  LCOMM_INTERPOSE_OFF,      /* no policy, or libcomm could not start: plain MPI */
-  LCOMM_INTERPOSE_ON,       /* libcomm makes the calls that the policy chooses */
-  LCOMM_INTERPOSE_BLOCKING, /* of them those that block; MPI makes the others */
-  LCOMM_INTERPOSE_REPORT    /* MPI makes all calls; the report says what libcomm would do */
-} lcomm_interpose_mode;
+#include "libcomm/interpose/interpose_control.h"
 
 enum {
   LCOMM_INTERPOSE_POLICY_MAX = 1024, /* sizes with the terminator */
   LCOMM_INTERPOSE_SENTENCE_MAX = 2600,
-  LCOMM_INTERPOSE_WORD_TEXT_MAX = 32,
-  LCOMM_INTERPOSE_CONTROL_MAX = 1024
+  LCOMM_INTERPOSE_WORD_TEXT_MAX = 32
 };
-
-/* Turn any `size` bytes (at least 1) into a terminated text without control characters. Bytes
- * from 128 up stay, as parts of UTF-8. */
-void lcomm_interpose_text_sanitize(char *bytes, size_t size);
 
 /* --------------------------------------------------------------- handshake */
 
@@ -86,24 +74,6 @@ bool lcomm_interpose_presence_word_read(const char *text, lcomm_interpose_presen
 /* Write a verdict as a sentence of LCOMM_INTERPOSE_SENTENCE_MAX bytes; "" when all are present. */
 void lcomm_interpose_presence_word_explain(const lcomm_interpose_presence_word *verdict,
                                            char *sentence);
-
-/* ------------------------------------------------ command of the control file */
-
-typedef enum lcomm_interpose_control_command {
-  LCOMM_INTERPOSE_CONTROL_ON,
-  LCOMM_INTERPOSE_CONTROL_OFF,
-  LCOMM_INTERPOSE_CONTROL_POLICY,
-  LCOMM_INTERPOSE_CONTROL_UNKNOWN
-} lcomm_interpose_control_command;
-
-/* Reduce the first `length` bytes of a file, below LCOMM_INTERPOSE_CONTROL_MAX, in a buffer of
- * LCOMM_INTERPOSE_CONTROL_MAX, to the first line as a text without white space around it; "on"
- * when the line is empty. */
-void lcomm_interpose_control_trim(char *words, size_t length);
-
-/* The command of trimmed words; *policy: what follows "policy ". */
-lcomm_interpose_control_command lcomm_interpose_control_parse(const char *words,
-                                                              const char **policy);
 
 /* ----------------------------------------------------- interpose_presence.c */
 

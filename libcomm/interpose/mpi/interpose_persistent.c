@@ -5,10 +5,10 @@
 
 #include "libcomm/interpose/mpi/interpose_persistent.h"
 
+#include "libcomm/interpose/interpose_report.h"
 #include "libcomm/interpose/mpi/interpose.h"
 #include "libcomm/interpose/mpi/interpose_comm.h"
 #include "libcomm/interpose/mpi/interpose_queue.h"
-#include "libcomm/interpose/mpi/interpose_report.h"
 #include "libcomm/interpose/mpi/interpose_wait.h"
 
 /* ----------------------------------------------------------------- creation */

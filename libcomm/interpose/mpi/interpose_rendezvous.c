@@ -56,12 +56,6 @@ int lcomm_interpose_rendezvous_last_tag(void) {
 
 /* ----------------------------------------------------------------- waiting */
 
-double lcomm_interpose_timeout_s(void) {
-  const char *text = lcomm_setting("LCOMM_TIMEOUT_S");
-  double value = text ? strtod(text, NULL) : 0;
-  return value > 0 ? value : LCOMM_INTERPOSE_DEFAULT_TIMEOUT_S;
-}
-
 static int cancel(int count, MPI_Request requests[]) {
   int first = 0;
   for (int i = count - 1; i >= 0; i--) {

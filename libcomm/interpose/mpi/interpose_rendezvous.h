@@ -48,12 +48,6 @@ int lcomm_interpose_rendezvous_allgather(void *context, const void *send, void *
  * cancels all and returns the index of one that is not. */
 int lcomm_interpose_rendezvous_wait(int count, MPI_Request requests[]);
 
-/* As long as MPI itself would wait, for a rank that writes a checkpoint, say. */
-#define LCOMM_INTERPOSE_DEFAULT_TIMEOUT_S (7.0 * 24 * 3600)
-
-/* How long a rank waits for others: LCOMM_TIMEOUT_S, else the default. */
-double lcomm_interpose_timeout_s(void);
-
 /* ------------------------------------------------------------------ channels */
 
 /* A channel is an MPI communicator for the messages of one backing communicator at a time, where

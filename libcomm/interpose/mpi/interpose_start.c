@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libcomm/interpose/interpose_report.h"
 #include "libcomm/interpose/mpi/interpose_comm.h"
 #include "libcomm/interpose/mpi/interpose_handshake.h"
-#include "libcomm/interpose/mpi/interpose_report.h"
 
 enum { TABLE_MAX_BYTES = 65536 };
 
@@ -29,47 +29,20 @@ static struct {
 
 /* -------------------------------------------------------------- environment */
 
-/* The values of LCOMM_INTERPOSE. */
-static const struct {
-  const char *value;
-  lcomm_interpose_mode mode;
-} modes[] = {{"on", LCOMM_INTERPOSE_ON},
-             {"require", LCOMM_INTERPOSE_ON},
-             {"off", LCOMM_INTERPOSE_OFF},
-             {"blocking", LCOMM_INTERPOSE_BLOCKING},
-             {"report", LCOMM_INTERPOSE_REPORT}};
-
-/* False: the value is none. */
-static bool read_mode(lcomm_interpose_mode *mode) {
-  const char *text = lcomm_setting("LCOMM_INTERPOSE");
-  *mode = LCOMM_INTERPOSE_ON;
-  for (size_t i = 0; text && i < sizeof(modes) / sizeof *modes; i++) {
-    *mode = modes[i].mode;
-    if (strcmp(text, modes[i].value) == 0) {
-      return true;
-    }
-  }
-  return !text;
-}
-
-static bool is_required(void) {
-  const char *text = lcomm_setting("LCOMM_INTERPOSE");
-  return text && strcmp(text, "require") == 0;
-}
-
 /* Without a policy the mode is off. */
 static lcomm_interpose_mode wanted_mode(void) {
   lcomm_interpose_mode mode;
-  return read_mode(&mode) && lcomm_setting("LCOMM_POLICY") ? mode : LCOMM_INTERPOSE_OFF;
+  return lcomm_interpose_mode_read(&mode) && lcomm_setting("LCOMM_POLICY") ? mode
+                                                                           : LCOMM_INTERPOSE_OFF;
 }
 
 /* What is wrong with the environment; NULL: nothing. */
 static const char *check_environment(void) {
   lcomm_interpose_mode mode;
-  if (!read_mode(&mode)) {
+  if (!lcomm_interpose_mode_read(&mode)) {
     return "LCOMM_INTERPOSE is none of on, require, off, blocking and report";
   }
-  if (is_required() && !lcomm_setting("LCOMM_POLICY")) {
+  if (lcomm_interpose_is_required() && !lcomm_setting("LCOMM_POLICY")) {
     return "there is no LCOMM_POLICY";
   }
   return mode == LCOMM_INTERPOSE_REPORT && !lcomm_setting("LCOMM_POLICY")
@@ -148,11 +121,9 @@ static bool all_agree(lcomm_interpose_mode mode, int level, int *code) {
 
 /* LCOMM_STATS was checked when the world's communicator was created. */
 static void decide_on_report(lcomm_interpose_mode mode) {
-  const char *stats = lcomm_setting("LCOMM_STATS");
-  stats = stats && strcmp(stats, "none") == 0 ? NULL : stats;
-  lcomm_interpose_recording = mode == LCOMM_INTERPOSE_REPORT || stats;
-  interposer.prints = lcomm_interpose_recording &&
-                      (interposer.rank == 0 || (stats && strcmp(stats, "exit:all") == 0));
+  lcomm_interpose_tables wanted = lcomm_interpose_tables_wanted(mode);
+  lcomm_interpose_recording = wanted.recorded;
+  interposer.prints = wanted.of_all || (wanted.of_rank_0 && interposer.rank == 0);
 }
 
 static const char one_host[] =
@@ -215,7 +186,7 @@ int lcomm_interpose_start(void) {
   }
   lcomm_interpose_mode mode = wanted_mode();
   int granted = MPI_THREAD_SINGLE, code = MPI_SUCCESS;
-  interposer.required = is_required();
+  interposer.required = lcomm_interpose_is_required();
   PMPI_Query_thread(&granted);
   PMPI_Comm_rank(MPI_COMM_WORLD, &interposer.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &interposer.ranks);
@@ -257,7 +228,9 @@ static void print_report(bool report_only) {
                                         .ranks = interposer.ranks,
                                         .nodes = interposer.nodes,
                                         .host = host,
-                                        .policy = interposer.policy};
+                                        .policy = interposer.policy,
+                                        .library = "libcomm-mpi",
+                                        .other = "MPI"};
   size_t length = lcomm_interpose_report_print(&about, text, TABLE_MAX_BYTES);
   length = length < TABLE_MAX_BYTES ? length : TABLE_MAX_BYTES - 1;
   ssize_t written = write(STDERR_FILENO, text, length);

@@ -3,8 +3,8 @@
 #ifndef LCOMM_INTERPOSE_MPI_INTERPOSE_WAIT_H
 #define LCOMM_INTERPOSE_MPI_INTERPOSE_WAIT_H
 
-/* MPI's waiting functions, for requests that the queue's thread may complete. interpose_wait.c, or
- * interpose_wait_mpich.c. */
+/* MPI's waiting functions, for requests that the queue's thread may complete: interpose_openmpi.c
+ * or interpose_mpich.c. interpose_wait.c delivers failures behind them. */
 
 #include "libcomm/interpose/mpi/interpose.h"
 
@@ -22,7 +22,7 @@ int lcomm_interpose_request_free(MPI_Request *request);
 extern const bool lcomm_interpose_query_may_fail;
 
 /* How many failures these functions must deliver to the program. A call that ends writes it after
- * all else. interpose_wait_deliver.c */
+ * all else. */
 extern atomic_int lcomm_interpose_undelivered;
 
 #endif

@@ -3,6 +3,7 @@
 """A convolutional network on Fashion-MNIST, by DistributedDataParallel with libcomm's hook.
     torchrun --nproc-per-node 4 ddp_mnist.py --policy net=int8 --nodes 2
     mpirun -np 4 python3 ddp_mnist.py --policy net=topk:0.01+ef --nodes 2
+    MASTER_ADDR=node1 srun -N 2 -n 4 python3 ddp_mnist.py --policy net=int8
     torchrun --nproc-per-node 4 ddp_mnist.py --without       # DDP's own sums
 Without the files of Fashion-MNIST (make data) images are drawn: of each class another pattern.
 """
@@ -71,20 +72,24 @@ def parse():
     return parser.parse_args()
 
 
-def take_from_mpirun():
-    """The variables of torchrun, where mpirun has set its own, or nobody any."""
-    alone = {"RANK": "0", "SIZE": "1", "LOCAL_RANK": "0"}
-    for name, value in alone.items():
-        for prefix in ("PMI_", "OMPI_COMM_WORLD_"):
-            value = os.environ.get(prefix + name, value)
-        os.environ.setdefault("WORLD_SIZE" if name == "SIZE" else name, value)
-    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+def take_from_launcher():
+    """The variables of torchrun, where mpirun or srun has set its own, or nobody any."""
+    ranks = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+    sizes = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+    local_ranks = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+    there = [pair for pair in zip(ranks, sizes) if pair[0] in os.environ]
+    rank, size = there[0] if there else ("", "")
+    local = [os.environ[name] for name in local_ranks if there and name in os.environ]
+    os.environ.setdefault("RANK", os.environ.get(rank, "0"))
+    os.environ.setdefault("WORLD_SIZE", os.environ.get(size, "1"))
+    os.environ.setdefault("LOCAL_RANK", local[0] if local else "0")
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")  # several hosts: that of rank 0
     os.environ.setdefault("MASTER_PORT", "29500")
 
 
 def main():
     options = parse()
-    take_from_mpirun()
+    take_from_launcher()
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
     dist.init_process_group("nccl" if cuda else "gloo")

@@ -3,6 +3,7 @@
 """A perceptron sharded by FSDP (fully_shard) over the backend lcomm.
     torchrun --nproc-per-node 4 fsdp.py --policy net=int8 --nodes 2
     mpirun -np 4 python3 fsdp.py --policy net=int8 --nodes 2
+    MASTER_ADDR=node1 srun -N 2 -n 4 python3 fsdp.py --policy net=int8
     torchrun --nproc-per-node 4 fsdp.py --backend gloo       # the same without libcomm
 Gradients are reduced and scattered through the policy's codec, parameters are gathered exactly.
 """
@@ -14,7 +15,7 @@ import os
 import libcomm.torch
 import torch
 import torch.distributed as dist
-from ddp_mnist import images_of, take_from_mpirun
+from ddp_mnist import images_of, take_from_launcher
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -72,7 +73,7 @@ def parse():
 
 def main():
     options = parse()
-    take_from_mpirun()
+    take_from_launcher()
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
     is_ours = options.backend == "lcomm"

@@ -4,6 +4,7 @@
 gradients are averaged by libcomm. Started by any of
     torchrun --nproc-per-node 4 numpy_sgd.py
     mpirun -np 4 python3 numpy_sgd.py --policy net=topk:0.05+ef --nodes 2
+    MASTER_ADDR=node1 srun -N 2 -n 4 python3 numpy_sgd.py --policy net=int8
     python3 numpy_sgd.py
 """
 

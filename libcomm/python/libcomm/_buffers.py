@@ -20,7 +20,7 @@ class Buffer(NamedTuple):
     """Memory of an array. `dtype` is None for elements that the library cannot sum."""
 
     address: int
-    count: int
+    count: int  # type: ignore[assignment]  # tuples have a method of that name
     dtype: Optional[Dtype]
     itemsize: int
     type_name: str
@@ -125,7 +125,9 @@ def _of_torch(tensor: Any) -> Buffer:
 # ------------------------------------------------------- __cuda_array_interface__
 
 
-def _is_contiguous(shape: tuple, strides: Optional[tuple], itemsize: int) -> bool:
+def _is_contiguous(
+    shape: Tuple[int, ...], strides: Optional[Tuple[int, ...]], itemsize: int
+) -> bool:
     expected = itemsize
     for length, stride in zip(reversed(shape), reversed(strides or ())):
         if length > 1 and stride != expected:

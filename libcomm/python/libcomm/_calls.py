@@ -17,9 +17,9 @@ class Call(NamedTuple):
     """A collective: the name of its function without lcomm_ and i, and its arguments."""
 
     name: str
-    arguments: tuple
+    arguments: Tuple[Any, ...]
     result: Any
-    holders: tuple
+    holders: Tuple[Any, ...]
     stream: Optional[int]  # in whose order it shall be; None: in no order
     has_stream_form: bool
 
@@ -121,7 +121,7 @@ def reduce_scatter(
         out,
         (send.holder, there.holder, parts),
         _stream(send),
-        parts is None,
+        True,
     )
 
 
@@ -141,7 +141,7 @@ def allgather(
         out,
         (send.holder, there.holder, parts),
         _stream(send),
-        parts is None,
+        True,
     )
 
 
@@ -181,7 +181,9 @@ def with_residual(name: str, array: Any, out: Any, counts: Tuple[int, int]) -> C
     if there.address != send.address:
         _expect("the result", there.count, counts[1])
     holders = (send.holder, there.holder)
-    return Call(name, (send.address, there.address), result, holders, _stream(send), False)
+    has_stream_form = name.endswith("_ef")
+    arguments = (send.address, there.address)
+    return Call(name, arguments, result, holders, _stream(send), has_stream_form)
 
 
 def before_start(call: Call) -> None:

@@ -14,8 +14,8 @@ from .request import Request
 class Core:
     """A communicator of the library."""
 
-    def __init__(self, handle: int) -> None:
-        self._handle: Optional[int] = handle
+    def __init__(self, handle: Optional[int]) -> None:
+        self._handle = handle
         self._running: Set[Request] = set()
         self._rank: int = lib.lcomm_rank(handle)
         self._size: int = lib.lcomm_size(handle)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import Iterable, List, Optional, Sequence, Union
 
 from . import _calls
@@ -14,6 +15,7 @@ from ._library import lib
 from .residual import Residual, ScatterResidual
 
 State = Union[bytes, bytearray, memoryview]
+Folder = Union[str, "os.PathLike[str]"]
 
 
 class Feedback(Collectives):
@@ -78,3 +80,21 @@ class Feedback(Collectives):
             blocks = [bytes(block) for block in state]
         joined = b"".join(blocks)
         self._check(lib.lcomm_state_read(self._handle_now(), joined, len(joined)))
+
+    def save_state(self, folder: Folder) -> None:
+        """Save what state_dict() gives into a file of this rank in `folder`, which all ranks share.
+
+        The folder is made if need be, and a new one each time; it is complete when all ranks have
+        returned. A file has its name once it is whole and on the disk. Local, between two steps.
+        Raises ArgumentError (it holds files of another number of ranks), StateError,
+        SystemCallError (path and cause are named).
+        """
+        self._check(lib.lcomm_state_save(self._handle_now(), os.fsencode(folder)))
+
+    def load_state(self, folder: Folder) -> None:
+        """Restore what save_state() wrote, also on other ranks than saved. Collective.
+
+        All ranks restore it, or none does. Residuals with names and tensors are made before.
+        Raises as load_state_dict(), SystemCallError where the folder or a file cannot be read.
+        """
+        self._check(lib.lcomm_state_load(self._handle_now(), os.fsencode(folder)))

@@ -8,7 +8,7 @@ Declarations are those of the headers without the names of parameters; a test co
 from __future__ import annotations
 
 import ctypes
-from typing import Callable, List, Tuple
+from typing import List, Tuple
 
 from ._header import ENUMS
 
@@ -44,22 +44,28 @@ lcomm_status lcomm_iallreduce(COMM, CONST, VOID, SUM, REQUEST)
 lcomm_status lcomm_allreduce_on_stream(COMM, CONST, VOID, SUM, VOID)
 lcomm_status lcomm_allreduce_scaled(COMM, CONST, VOID, SUM, FACTORS)
 lcomm_status lcomm_iallreduce_scaled(COMM, CONST, VOID, SUM, FACTORS, REQUEST)
+lcomm_status lcomm_allreduce_scaled_on_stream(COMM, CONST, VOID, SUM, FACTORS, VOID)
+lcomm_status lcomm_reduce_scatterv_scaled_on_stream(COMM, CONST, VOID, PARTS, FACTORS, VOID)
 lcomm_status lcomm_reduce_scatter(COMM, CONST, VOID, SUM)
 lcomm_status lcomm_ireduce_scatter(COMM, CONST, VOID, SUM, REQUEST)
 lcomm_status lcomm_reduce_scatter_on_stream(COMM, CONST, VOID, SUM, VOID)
-lcomm_status lcomm_reduce_scatterv(COMM, CONST, VOID, COUNTS, lcomm_dtype, lcomm_op)
-lcomm_status lcomm_ireduce_scatterv(COMM, CONST, VOID, COUNTS, lcomm_dtype, lcomm_op, REQUEST)
+lcomm_status lcomm_reduce_scatterv(COMM, CONST, VOID, PARTS)
+lcomm_status lcomm_ireduce_scatterv(COMM, CONST, VOID, PARTS, REQUEST)
+lcomm_status lcomm_reduce_scatterv_on_stream(COMM, CONST, VOID, PARTS, VOID)
 lcomm_status lcomm_allgather(COMM, CONST, VOID, MOVE)
 lcomm_status lcomm_iallgather(COMM, CONST, VOID, MOVE, REQUEST)
 lcomm_status lcomm_allgather_on_stream(COMM, CONST, VOID, MOVE, VOID)
 lcomm_status lcomm_allgatherv(COMM, CONST, VOID, COUNTS, lcomm_dtype)
 lcomm_status lcomm_iallgatherv(COMM, CONST, VOID, COUNTS, lcomm_dtype, REQUEST)
+lcomm_status lcomm_allgatherv_on_stream(COMM, CONST, VOID, COUNTS, lcomm_dtype, VOID)
 lcomm_status lcomm_alltoall(COMM, CONST, VOID, MOVE)
 lcomm_status lcomm_ialltoall(COMM, CONST, VOID, MOVE, REQUEST)
 lcomm_status lcomm_alltoall_on_stream(COMM, CONST, VOID, MOVE, VOID)
 lcomm_status lcomm_broadcast(COMM, VOID, MOVE, int)
 lcomm_status lcomm_ibroadcast(COMM, VOID, MOVE, int, REQUEST)
 lcomm_status lcomm_broadcast_on_stream(COMM, VOID, MOVE, int, VOID)
+lcomm_status lcomm_send_on_stream(COMM, CONST, MOVE, int, VOID)
+lcomm_status lcomm_receive_on_stream(COMM, VOID, MOVE, int, VOID)
 lcomm_status lcomm_barrier(COMM)
 lcomm_status lcomm_ibarrier(COMM, REQUEST)
 lcomm_selection lcomm_policy_query(const COMM, lcomm_call_kind, SUM, WHY)
@@ -77,10 +83,13 @@ lcomm_status lcomm_residual_create_named(COMM, const char *, uint64_t, lcomm_op,
 lcomm_status lcomm_residual_create_scatter(COMM, const char *, COUNTS, lcomm_op, lcomm_residual **)
 lcomm_status lcomm_allreduce_ef(RESIDUAL, CONST, VOID)
 lcomm_status lcomm_iallreduce_ef(RESIDUAL, CONST, VOID, REQUEST)
+lcomm_status lcomm_allreduce_ef_on_stream(RESIDUAL, CONST, VOID, VOID)
+lcomm_status lcomm_allreduce_flush_on_stream(RESIDUAL, CONST, VOID, VOID)
 lcomm_status lcomm_allreduce_flush(RESIDUAL, CONST, VOID)
 lcomm_status lcomm_iallreduce_flush(RESIDUAL, CONST, VOID, REQUEST)
 lcomm_status lcomm_reduce_scatter_ef(RESIDUAL, CONST, VOID)
 lcomm_status lcomm_ireduce_scatter_ef(RESIDUAL, CONST, VOID, REQUEST)
+lcomm_status lcomm_reduce_scatter_ef_on_stream(RESIDUAL, CONST, VOID, VOID)
 lcomm_status lcomm_reduce_scatter_flush(RESIDUAL, CONST, VOID)
 lcomm_status lcomm_ireduce_scatter_flush(RESIDUAL, CONST, VOID, REQUEST)
 lcomm_status lcomm_residual_discard(RESIDUAL)
@@ -102,6 +111,8 @@ lcomm_status lcomm_tensor_residual(COMM, const TENSOR, float *)
 lcomm_status lcomm_tensor_codec(COMM, const TENSOR, lcomm_link, char *, size_t)
 lcomm_status lcomm_tensor_guard(COMM, const TENSOR, lcomm_guard_figures *)
 lcomm_status lcomm_guard_set(COMM, lcomm_guard_function, VOID)
+lcomm_status lcomm_state_save(COMM, const char *)
+lcomm_status lcomm_state_load(COMM, const char *)
 lcomm_status lcomm_state_size(COMM, size_t *)
 lcomm_status lcomm_state_write(COMM, VOID, size_t)
 lcomm_status lcomm_state_read(COMM, CONST, size_t)
@@ -122,6 +133,7 @@ _SHORT = {
     "SUM": "uint64_t, lcomm_dtype, lcomm_op",
     "MOVE": "uint64_t, lcomm_dtype",
     "COUNTS": "const uint64_t *",
+    "PARTS": "const uint64_t *, lcomm_dtype, lcomm_op",
     "FACTORS": "double, double",
     "WHY": "const char **",
     "BYTES": "uint64_t *, uint64_t *",
@@ -164,7 +176,7 @@ def declare(library: ctypes.CDLL, table: str, handle_of_mpi: type = ctypes.c_voi
     """
     known = {**_CTYPES, "MPI_Comm": handle_of_mpi}
     for result, name, parameters in declarations(table):
-        function: Callable = getattr(library, name)
+        function = getattr(library, name)
         function.restype = known[result]
         # all other pointers are addresses
         function.argtypes = [known.get(p, ctypes.c_void_p) for p in parameters]

@@ -98,7 +98,7 @@ lib: ctypes.CDLL = _checked(_open(path), path)
 
 
 def last_error(comm: Optional[int]) -> str:
-    return lib.lcomm_last_error(comm).decode(errors="replace")
+    return str(lib.lcomm_last_error(comm).decode(errors="replace"))
 
 
 def check(status: int, comm: Optional[int] = None) -> None:

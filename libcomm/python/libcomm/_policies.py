@@ -20,7 +20,7 @@ class Policies(Core):
     @property
     def policy(self) -> str:
         """The policy in force, in canonical form; "" is the exact one."""
-        return lib.lcomm_policy_string(self._handle_now()).decode()
+        return str(lib.lcomm_policy_string(self._handle_now()).decode())
 
     def set_policy(self, policy: str) -> None:
         """Another policy for all later calls. Collective, with no operation under way.

@@ -33,7 +33,7 @@ class Communicator(Feedback, Policies, Tensors):
     lock is released in every call.
     """
 
-    def __init__(self, handle: int) -> None:
+    def __init__(self, handle: Optional[int]) -> None:
         super().__init__(handle)
         self._process = os.getpid()
         _ending.remember(self)

@@ -107,7 +107,7 @@ class Preview:
     more, and is freed by close(), by the end of a `with`, or when nothing refers to it.
     """
 
-    def __init__(self, handle: int) -> None:
+    def __init__(self, handle: Optional[int]) -> None:
         self._handle: Optional[int] = handle
 
     def _handle_now(self) -> int:
@@ -147,7 +147,7 @@ class Preview:
     @property
     def policy(self) -> str:
         """The policy in canonical form."""
-        return lib.lcomm_preview_policy(self._handle_now()).decode()
+        return str(lib.lcomm_preview_policy(self._handle_now()).decode())
 
     @property
     def nodes(self) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-from typing import TYPE_CHECKING, Any, Generator
+from typing import TYPE_CHECKING, Any, Generator, Tuple
 
 from ._header import CRequest
 from ._library import check, lib
@@ -27,7 +27,7 @@ class Request:
     `result = await request` lets the event loop run other tasks meanwhile.
     """
 
-    def __init__(self, comm: "Core", result: Any, holders: tuple) -> None:
+    def __init__(self, comm: "Core", result: Any, holders: Tuple[Any, ...]) -> None:
         self._comm = comm
         self._result = result
         self._holders = holders

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 class _Residual:
     """What both kinds have in common."""
 
-    def __init__(self, comm: "Collectives", handle: int, total: int, received: int) -> None:
+    def __init__(
+        self, comm: "Collectives", handle: Optional[int], total: int, received: int
+    ) -> None:
         self._comm = comm
-        self._handle: Optional[int] = handle
+        self._handle = handle
         self._counts: Tuple[int, int] = (total, received)
 
     def _handle_now(self) -> int:
@@ -73,7 +75,8 @@ class Residual(_Residual):
     def allreduce(self, array: Any, out: Any = None) -> Any:
         """Sum over the ranks through the policy's codec, in place unless `out` is given.
 
-        array, out: float32, of the residual's number of elements, on the host or on a device.
+        array, out: float32, of the residual's number of elements, on the host or on a device; there
+        the call is in order with the current stream, and the next one waits until it is over.
         Returns the result. Errors as Communicator.allreduce.
         """
         return self._run(_calls.with_residual("allreduce_ef", array, out, self._counts))
@@ -98,7 +101,8 @@ class ScatterResidual(_Residual):
         """Each rank receives its part of the sum over the ranks, through the policy's codec.
 
         array: float32, the sum of all counts in elements; out: counts[rank] elements, or this
-        rank's part of array. Returns out. Errors as Communicator.reduce_scatter.
+        rank's part of array; on a device as in Residual.allreduce(). Returns out. Errors as
+        Communicator.reduce_scatter.
         """
         return self._run(_calls.with_residual("reduce_scatter_ef", array, out, self._counts))
 

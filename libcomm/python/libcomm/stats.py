@@ -53,4 +53,4 @@ def _plain(value: Any) -> Any:
 
 
 def of(raw: CStats) -> Stats:
-    return Stats(**{name: _plain(getattr(raw, name)) for name, _ in CStats._fields_})
+    return Stats(**{name: _plain(getattr(raw, name)) for name, *_ in CStats._fields_})

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional, Union
 
 from . import _buffers, _calls
 from ._buffers import Buffer
@@ -39,8 +39,8 @@ class Guard(NamedTuple):
 
 
 def _guard_of(raw: CGuardFigures) -> Guard:
-    values = [getattr(raw, name) for name, *_ in raw._fields_]
-    texts = [v.decode() if isinstance(v, bytes) else v for v in values]
+    values: List[Any] = [getattr(raw, name) for name, *_ in raw._fields_]
+    texts: List[Any] = [v.decode() if isinstance(v, bytes) else v for v in values]
     return Guard(*texts)._replace(tensor=(raw.tensor or b"").decode(), beyond=bool(raw.beyond))
 
 
@@ -51,7 +51,9 @@ class Tensor:
     Communicator.wait_tensors(). In between its memory belongs to the library.
     """
 
-    def __init__(self, comm: "Communicator", handle: int, name: str, buffer: Buffer) -> None:
+    def __init__(
+        self, comm: "Communicator", handle: Optional[int], name: str, buffer: Buffer
+    ) -> None:
         self._comm = comm
         self._handle = handle
         self._buffer = buffer

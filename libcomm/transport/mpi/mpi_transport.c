@@ -5,6 +5,7 @@
 
 #include "libcomm/transport/mpi/mpi_transport.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,7 +194,7 @@ static bool tags_suffice(void) {
   int *limit = NULL, found = 0;
   /* Predefined attributes are those of the world. */
   PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
-  return found && *limit >= (int)(LCOMM_TAG_CONTROL | 255);
+  return found && *limit >= INT_MAX; /* see LCOMM_TAG_CONTROL */
 }
 
 static lcomm_mpi_transport *create(const lcomm_transport_setup *setup) {

@@ -8,13 +8,6 @@
 
 #include "libcomm/transport/shm/shm_internal.h"
 
-void lcomm_shm_answer(const lcomm_shm_record *record, uint32_t answer) {
-  lcomm_shm_peer *peer = record->peer;
-  atomic_store_explicit(&peer->there->answers[record->slot],
-                        (uint64_t)record->generation << 2 | answer, memory_order_seq_cst);
-  lcomm_shm_wake(peer);
-}
-
 void lcomm_shm_reach_for(lcomm_shm *t, lcomm_shm_record *record) {
   lcomm_shm_peer *peer = record->peer;
   if (record->way == LCOMM_SHM_MAPPED) {

@@ -6,6 +6,7 @@
 /* What the files of the shared-memory transport offer to each other; README.md says what each is.
  */
 
+#include "libcomm/transport/completion.h"
 #include "libcomm/transport/shm/shm_heap.h"
 #include "libcomm/transport/shm/shm_types.h"
 
@@ -21,6 +22,13 @@ static inline lcomm_shm_record *lcomm_shm_record_of(const lcomm_transfer *transf
 static inline void lcomm_shm_bind(lcomm_transfer *transfer, const lcomm_shm_record *record) {
   transfer->opaque[0] = (uintptr_t)record;
   transfer->opaque[1] = 0;
+}
+
+/* test() has something new to say of this record. */
+static inline void lcomm_shm_tell(const lcomm_shm_record *record) {
+  if (record->watched) {
+    lcomm_completion_add(record->watched);
+  }
 }
 
 extern const lcomm_transport_table lcomm_transport_shm;
@@ -142,15 +150,23 @@ lcomm_status lcomm_shm_test_send(lcomm_shm *t, lcomm_shm_record *record, bool *o
 void lcomm_shm_cancel_send(lcomm_shm *t, lcomm_shm_record *record);
 /* Publish what was queued. True if anything was. */
 bool lcomm_shm_flush(lcomm_shm *t, lcomm_shm_peer *peer);
-/* Has the peer answered this send? */
-bool lcomm_shm_is_answered(const lcomm_shm_record *record);
 /* A long send is over: free its slot, its copy, and its record if that is detached. */
 void lcomm_shm_end_send(lcomm_shm *t, lcomm_shm_record *record);
 
+/* ---------------------------------------------------------- shm_answer.c */
+
+/* Answer a message that has been received. */
+void lcomm_shm_answer(const lcomm_shm_record *record, uint32_t answer);
+/* Has the peer answered this send, and is it over so? */
+bool lcomm_shm_is_answered(const lcomm_shm_record *record);
+/* Take in the answers that the peer has given: sends are over, or are to be streamed. True if
+ * there were new ones. */
+bool lcomm_shm_take_answers(lcomm_shm *t, lcomm_shm_peer *peer);
+
 /* ---------------------------------------------------------- shm_stream.c */
 
-/* Begin the streams that were asked for. */
-void lcomm_shm_begin_streams(lcomm_shm *t, lcomm_shm_peer *peer);
+/* Begin a stream, if the answer to this send asks for it. True if it does. */
+bool lcomm_shm_begin_stream(lcomm_shm_record *record);
 /* Send pieces while there is room. True if one was sent. */
 bool lcomm_shm_pump(lcomm_shm *t, lcomm_shm_peer *peer);
 /* Ask for the bytes of a message in pieces. */
@@ -181,8 +197,6 @@ void lcomm_shm_cancel_receive(lcomm_shm *t, lcomm_shm_record *record);
 void lcomm_shm_reach_for(lcomm_shm *t, lcomm_shm_record *record);
 /* Copy a share of a message to where it is received. */
 lcomm_status lcomm_shm_copy_some(lcomm_shm *t, lcomm_shm_record *record);
-/* Write an answer into the slot of a message. */
-void lcomm_shm_answer(const lcomm_shm_record *record, uint32_t answer);
 const void *lcomm_shm_zcopy_map(lcomm_transport *transport, const lcomm_transfer *transfer);
 lcomm_status lcomm_shm_zcopy_get(lcomm_transport *transport, const lcomm_transfer *transfer,
                                  size_t offset, size_t size, void *bytes);

@@ -24,7 +24,7 @@ enum {
   LCOMM_SHM_TOKEN = 16          /* random bytes by which a segment is known */
 };
 
-#define LCOMM_SHM_MAGIC UINT64_C(0x326d68736d6f636c) /* "lcomshm2" */
+#define LCOMM_SHM_MAGIC UINT64_C(0x336d68736d6f636c) /* "lcomshm3" */
 
 /* Messages longer than this are no messages. */
 #define LCOMM_SHM_LONGEST ((uint64_t)1 << 46)
@@ -74,8 +74,8 @@ enum { LCOMM_SHM_ANSWER_STREAM = 1, LCOMM_SHM_ANSWER_DONE = 2 };
 typedef struct lcomm_shm_lane {
   /* Written by the owner: how far it has read the ring. */
   alignas(LCOMM_SHM_LINE) _Atomic uint64_t tail;
-  /* Written by the peer: grows with each answer ..._STREAM. */
-  alignas(LCOMM_SHM_LINE) _Atomic uint32_t asked;
+  /* Written by the peer: how many answers it has given. */
+  alignas(LCOMM_SHM_LINE) _Atomic uint32_t answered;
   alignas(LCOMM_SHM_LINE) _Atomic uint64_t answers[LCOMM_SHM_SLOTS]; /* by the peer */
   alignas(LCOMM_SHM_LINE) unsigned char ring[LCOMM_SHM_RING];        /* by the peer */
   /* Written by the peer, once: the control message of an error, whole when has_error is 1. */

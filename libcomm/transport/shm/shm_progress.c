@@ -100,7 +100,7 @@ static void push(lcomm_shm *t, lcomm_shm_peer *peer) {
     lcomm_shm_flush(t, peer);
   }
   if (peer->sends.used_count > 0) {
-    lcomm_shm_begin_streams(t, peer);
+    lcomm_shm_take_answers(t, peer);
     lcomm_shm_pump(t, peer);
   }
   if (peer->control.waits) {

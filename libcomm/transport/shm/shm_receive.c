@@ -32,7 +32,7 @@ static bool has_right_size(const lcomm_shm_record *record) {
 }
 
 /* Both sides are in the record: begin what is left to do. */
-static void meet(lcomm_shm *t, lcomm_shm_record *record) {
+static void begin(lcomm_shm *t, lcomm_shm_record *record) {
   if (!has_right_size(record)) {
     record->state = LCOMM_SHM_WRONG_SIZE;
     return;
@@ -45,6 +45,13 @@ static void meet(lcomm_shm *t, lcomm_shm_record *record) {
     memcpy(record->bytes, record->view, record->size);
   }
   record->state = LCOMM_SHM_OVER;
+}
+
+static void meet(lcomm_shm *t, lcomm_shm_record *record) {
+  begin(t, record);
+  if (record->state != LCOMM_SHM_STREAMING) { /* then it has only begun to come */
+    lcomm_shm_tell(record);
+  }
 }
 
 /* The first one who waits for this tag, no longer in the list. */
@@ -126,6 +133,7 @@ void lcomm_shm_arrive_long(lcomm_shm *t, lcomm_shm_peer *peer, uint32_t tag, uin
 static lcomm_status ask(lcomm_shm *t, int rank, uint32_t tag, lcomm_shm_kind kind, void *bytes,
                         size_t capacity, lcomm_transfer *transfer) {
   lcomm_shm_peer *peer = t->of[rank];
+  lcomm_completion_begin(&t->base, transfer);
   if (!peer) {
     return lcomm_shm_fail(t, "shared memory does not reach rank %d", rank);
   }
@@ -188,7 +196,8 @@ lcomm_status lcomm_shm_test_receive(lcomm_shm *t, lcomm_shm_record *record, bool
   case LCOMM_SHM_STARVED:
     lcomm_shm_fail(t, "no memory for %zu bytes from rank %d", record->size, record->peer->rank);
     return LCOMM_ERR_MEMORY;
-  case LCOMM_SHM_COPYING:
+  case LCOMM_SHM_COPYING: /* the next share when it is looked at again */
+    lcomm_shm_tell(record);
     return LCOMM_OK;
   default:
     return record->peer->fault == LCOMM_SHM_FINE ? LCOMM_OK : lcomm_shm_blame(t, record->peer);

@@ -10,19 +10,11 @@
  *   STREAM  it follows in pieces through the ring when the receiver asks
  *
  * A receiver that cannot go the way it is told asks for the stream, so each
- * way ends well. The receiver's answer is a word in the slot of the message. */
+ * way ends well. */
 
 #include <string.h>
 
 #include "libcomm/transport/shm/shm_internal.h"
-
-static uint64_t answer_of(const lcomm_shm_record *record) {
-  return atomic_load_explicit(&record->peer->here->answers[record->slot], memory_order_seq_cst);
-}
-
-bool lcomm_shm_is_answered(const lcomm_shm_record *record) {
-  return answer_of(record) == ((uint64_t)record->generation << 2 | LCOMM_SHM_ANSWER_DONE);
-}
 
 /* ----------------------------------------------------------------- slots */
 
@@ -50,22 +42,9 @@ void lcomm_shm_end_send(lcomm_shm *t, lcomm_shm_record *record) {
     record->bounce = NULL;
   }
   record->state = LCOMM_SHM_OVER;
+  lcomm_shm_tell(record);
   if (record->detached) {
     lcomm_shm_record_put(t, record);
-  }
-}
-
-/* End the sends that were answered. */
-static void reap(lcomm_shm *t, lcomm_shm_peer *peer) {
-  uint32_t left = peer->sends.used_count;
-  for (int i = 0; left > 0; i++) {
-    for (uint64_t bits = peer->sends.used[i]; bits; bits &= bits - 1, left--) {
-      lcomm_shm_record *record = peer->sends.records[64 * i + __builtin_ctzll(bits)];
-      if (record->state == LCOMM_SHM_PUBLISHED && lcomm_shm_is_answered(record)) {
-        t->news |= !record->detached;
-        lcomm_shm_end_send(t, record);
-      }
-    }
   }
 }
 
@@ -85,7 +64,7 @@ static bool copy_out(lcomm_shm *t, lcomm_shm_record *record) {
   record->bounce = lcomm_shm_bounce_get(t, record->size);
   if (!record->bounce) {
     for (int i = 0; i < t->reached_count; i++) {
-      reap(t, t->reached[i]);
+      lcomm_shm_take_answers(t, t->reached[i]);
     }
     record->bounce = lcomm_shm_bounce_get(t, record->size);
   }
@@ -137,7 +116,7 @@ static bool try_long(lcomm_shm *t, lcomm_shm_record *record) {
   lcomm_shm_peer *peer = record->peer;
   lcomm_shm_long there;
   if (peer->sends.used_count == LCOMM_SHM_SLOTS) {
-    reap(t, peer);
+    lcomm_shm_take_answers(t, peer);
   }
   unsigned char *data = peer->sends.used_count < LCOMM_SHM_SLOTS
                             ? lcomm_shm_reserve(&peer->out, sizeof(there), LCOMM_SHM_SPARE)
@@ -173,6 +152,9 @@ bool lcomm_shm_flush(lcomm_shm *t, lcomm_shm_peer *peer) {
     }
     moved = t->news = true;
     lcomm_shm_list_remove(&peer->queue, record);
+    if (record->state == LCOMM_SHM_OVER) {
+      lcomm_shm_tell(record);
+    }
     if (record->detached && record->state == LCOMM_SHM_OVER) {
       lcomm_shm_record_put(t, record);
     }
@@ -242,6 +224,7 @@ lcomm_status lcomm_shm_send(lcomm_transport *transport, int rank, uint32_t tag, 
                             size_t size, lcomm_transfer *transfer) {
   lcomm_shm *t = lcomm_shm_of(transport);
   lcomm_shm_peer *peer = t->of[rank];
+  lcomm_completion_begin(transport, transfer);
   if (!peer || peer->fault != LCOMM_SHM_FINE) {
     return peer ? lcomm_shm_blame(t, peer)
                 : lcomm_shm_fail(t, "shared memory does not reach rank %d", rank);

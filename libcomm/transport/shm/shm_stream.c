@@ -24,23 +24,13 @@ static bool wants_stream(const lcomm_shm_record *record) {
          answer == ((uint64_t)record->generation << 2 | LCOMM_SHM_ANSWER_STREAM);
 }
 
-void lcomm_shm_begin_streams(lcomm_shm *t, lcomm_shm_peer *peer) {
-  uint32_t asked = atomic_load_explicit(&peer->here->asked, memory_order_seq_cst);
-  if (asked == peer->sends.asked_seen) {
-    return;
+bool lcomm_shm_begin_stream(lcomm_shm_record *record) {
+  if (!wants_stream(record)) {
+    return false;
   }
-  t->news = true;
-  peer->sends.asked_seen = asked;
-  uint32_t left = peer->sends.used_count;
-  for (int i = 0; left > 0; i++) {
-    for (uint64_t bits = peer->sends.used[i]; bits; bits &= bits - 1, left--) {
-      lcomm_shm_record *record = peer->sends.records[64 * i + __builtin_ctzll(bits)];
-      if (wants_stream(record)) {
-        record->state = LCOMM_SHM_STREAMING;
-        lcomm_shm_list_add(&peer->streams, record);
-      }
-    }
-  }
+  record->state = LCOMM_SHM_STREAMING;
+  lcomm_shm_list_add(&record->peer->streams, record);
+  return true;
 }
 
 /* One piece of a stream, if there is room. */
@@ -113,8 +103,6 @@ void lcomm_shm_ask(lcomm_shm *t, lcomm_shm_record *record) {
   record->done = 0;
   peer->incoming[record->slot] = record;
   lcomm_shm_answer(record, LCOMM_SHM_ANSWER_STREAM);
-  atomic_fetch_add_explicit(&peer->there->asked, 1, memory_order_seq_cst);
-  lcomm_shm_wake(peer);
 }
 
 void lcomm_shm_arrive_piece(lcomm_shm *t, lcomm_shm_peer *peer, uint32_t slot, uint32_t generation,
@@ -140,6 +128,7 @@ void lcomm_shm_arrive_piece(lcomm_shm *t, lcomm_shm_peer *peer, uint32_t slot, u
   }
   peer->incoming[slot] = NULL;
   record->state = LCOMM_SHM_OVER;
+  lcomm_shm_tell(record);
   if (record->detached) {
     lcomm_shm_record_put(t, record);
   }

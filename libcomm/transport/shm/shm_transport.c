@@ -46,9 +46,11 @@ enum { FAILED = 1 };
 
 static void shm_cancel(lcomm_transport *transport, lcomm_transfer *transfer) {
   lcomm_shm_record *record = lcomm_shm_record_of(transfer);
+  lcomm_completion_remove(transfer);
   if (!record) {
     return;
   }
+  record->watched = NULL;
   lcomm_shm_bind(transfer, NULL);
   if (record->kind == LCOMM_SHM_SEND) {
     lcomm_shm_cancel_send(lcomm_shm_of(transport), record);
@@ -72,10 +74,20 @@ static lcomm_status shm_test(lcomm_transport *transport, lcomm_transfer *transfe
   if (status != LCOMM_OK) {
     shm_cancel(transport, transfer);
     transfer->opaque[1] = FAILED;
-  } else if (*over && !zcopy) {
-    lcomm_shm_bind(transfer, NULL);
+  } else if (*over) {
+    lcomm_completion_remove(transfer);
+    lcomm_shm_bind(transfer, zcopy ? record : NULL);
   }
   return status;
+}
+
+static void shm_watch(lcomm_transport *transport, lcomm_transfer *transfer, void *owner) {
+  lcomm_shm_record *record = lcomm_shm_record_of(transfer);
+  (void)transport;
+  transfer->owner = owner;
+  if (record) {
+    record->watched = transfer;
+  }
 }
 
 static void shm_zcopy_release(lcomm_transport *transport, lcomm_transfer *transfer) {
@@ -154,6 +166,7 @@ const lcomm_transport_table lcomm_transport_shm = {
     .receive = lcomm_shm_receive,
     .progress = lcomm_shm_progress,
     .test = shm_test,
+    .watch = shm_watch,
     .cancel = shm_cancel,
     .zero_copy = &zero_copy,
     .wakeup = &wakeup,

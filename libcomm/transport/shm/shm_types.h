@@ -107,7 +107,7 @@ struct lcomm_shm_record {
   uint32_t generation;  /* of the slot */
   uint16_t slot;
   bool detached;              /* no transfer belongs to it any more */
-  bool noticed;               /* arm has seen that it is over */
+  lcomm_transfer *watched;    /* its transfer, where somebody watches it; else NULL */
   lcomm_shm_buffer *bounce;   /* send: the copy peers look at */
   lcomm_shm_buffer *own;      /* the message, when it is kept here */
   lcomm_shm_mapping *mapping; /* receive: of the peer's region */
@@ -130,7 +130,7 @@ typedef struct lcomm_shm_peeked {
 typedef struct lcomm_shm_sends {
   uint64_t used[LCOMM_SHM_SLOTS / 64];
   uint32_t used_count;
-  uint32_t asked_seen;
+  uint32_t answers_seen; /* of those in the lane */
   lcomm_shm_record *records[LCOMM_SHM_SLOTS];
   uint32_t generations[LCOMM_SHM_SLOTS];
 } lcomm_shm_sends;
@@ -169,6 +169,7 @@ struct lcomm_shm_peer {
   lcomm_shm_lane *there;      /* our lane in it */
   lcomm_shm_lane *here;       /* its lane in ours */
   lcomm_shm_mapping *mappings[LCOMM_SHM_REGIONS];
+  uint32_t answers; /* that we have given */
   lcomm_shm_pair_control control;
 };
 

@@ -30,22 +30,6 @@ void lcomm_shm_write_wakeup(lcomm_shm_peer *peer) {
 
 /* -------------------------------------------------------------- sleeping */
 
-/* Was a long send answered whose transfer arm has not yet spoken of? */
-static bool finds_answer(lcomm_shm_peer *peer) {
-  bool found = false;
-  uint32_t left = peer->sends.used_count;
-  for (int i = 0; left > 0; i++) {
-    for (uint64_t bits = peer->sends.used[i]; bits; bits &= bits - 1, left--) {
-      lcomm_shm_record *record = peer->sends.records[64 * i + __builtin_ctzll(bits)];
-      if (!record->noticed && !record->detached && lcomm_shm_is_answered(record)) {
-        record->noticed = true;
-        found = true;
-      }
-    }
-  }
-  return found;
-}
-
 /* Has anything come from this peer, or can anything leave? */
 static bool is_busy(lcomm_shm *t, lcomm_shm_peer *peer) {
   const lcomm_shm_entry *next = lcomm_shm_place(peer->in.ring, peer->in.at);
@@ -60,8 +44,8 @@ static bool is_busy(lcomm_shm *t, lcomm_shm_peer *peer) {
     return true;
   }
   if (peer->sends.used_count > 0) {
-    lcomm_shm_begin_streams(t, peer);
-    if (lcomm_shm_pump(t, peer) || finds_answer(peer)) {
+    bool answered = lcomm_shm_take_answers(t, peer);
+    if (lcomm_shm_pump(t, peer) || answered) {
       return true;
     }
   }
@@ -117,6 +101,7 @@ void lcomm_shm_give_up(lcomm_shm *t, lcomm_shm_peer *peer, lcomm_shm_fault fault
   }
   peer->fault = fault;
   t->news = true;
+  t->base.alarms++;
   if (peer->pidfd >= 0) {
     /* An end is readable for ever; who is given up must not wake us. */
     epoll_ctl(t->wakeup.epoll, EPOLL_CTL_DEL, peer->pidfd, NULL);

@@ -18,7 +18,6 @@
   X(ucp_config_read)                                                                               \
   X(ucp_config_release)                                                                            \
   X(ucp_init_version)                                                                              \
-  X(ucp_context_query)                                                                             \
   X(ucp_context_print_info)                                                                        \
   X(ucp_cleanup)                                                                                   \
   X(ucp_worker_create)                                                                             \

@@ -80,6 +80,7 @@ void lcomm_ucx_unlink(lcomm_ucx_transport *t, int rank, double deadline_s) {
 
 void lcomm_ucx_give_up(lcomm_ucx_transport *t) {
   lcomm_ucx_fork_forget(t->event_fd);
+  t->base.alarms++;
   release_own(t);
   for (int i = 0; i < t->size; i++) {
     if (t->peers[i].endpoint) {

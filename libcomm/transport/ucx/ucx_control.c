@@ -11,7 +11,7 @@
 
 void lcomm_ucx_listen(lcomm_ucx_transport *t) {
   t->listening = lcomm_ucx_receive(t, lcomm_ucx_tag_own(0, LCOMM_UCX_CONTROL),
-                                   LCOMM_UCX_TAG_OWN_ANY, t->heard, sizeof(t->heard));
+                                   LCOMM_UCX_TAG_OWN_ANY, t->heard, sizeof(t->heard), NULL);
 }
 
 bool lcomm_ucx_control_receive(lcomm_transport *transport, void *message) {
@@ -56,7 +56,7 @@ static void send_control(lcomm_ucx_transport *t, int rank, int place, unsigned c
                          const void *message) {
   memcpy(bytes, message, LCOMM_CONTROL_SIZE);
   t->peers[rank].telling[place] = lcomm_ucx_send(
-      t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_CONTROL), bytes, LCOMM_CONTROL_SIZE);
+      t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_CONTROL), bytes, LCOMM_CONTROL_SIZE, NULL);
 }
 
 void lcomm_ucx_control_send(lcomm_transport *transport, int rank, const void *message) {

@@ -41,6 +41,7 @@ typedef struct lcomm_ucx_peer {
   ucp_ep_h endpoint;   /* NULL: none */
   ucs_status_t failed; /* UCS_OK while the link works */
   bool reached;        /* both sides say so */
+  uint32_t *alarms;    /* of the transport */
   void *telling[LCOMM_UCX_CONTROL_MAX];
   unsigned char *told; /* LCOMM_UCX_CONTROL_ERROR control messages, once one was sent */
   unsigned char error[LCOMM_CONTROL_SIZE]; /* that needs no memory when it is told */
@@ -73,12 +74,13 @@ void lcomm_ucx_progress(lcomm_ucx_transport *t);
 /* Make progress until the request is over or the time is; false then. */
 bool lcomm_ucx_wait(lcomm_ucx_transport *t, void *request, double deadline_s);
 
+/* transfer: whose watcher is told once it is over; NULL: nobody's. */
 void *lcomm_ucx_send(lcomm_ucx_transport *t, int peer, ucp_tag_t tag, const void *bytes,
-                     size_t size);
+                     size_t size, lcomm_transfer *transfer);
 
 /* A request also when the message is there already, or a coded error. */
 void *lcomm_ucx_receive(lcomm_ucx_transport *t, ucp_tag_t tag, ucp_tag_t mask, void *bytes,
-                        size_t capacity);
+                        size_t capacity, lcomm_transfer *transfer);
 
 /* Write a phrase about a peer into base.why; TRANSPORT. */
 lcomm_status lcomm_ucx_blame(lcomm_ucx_transport *t, int peer, const char *what);

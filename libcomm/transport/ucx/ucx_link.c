@@ -73,6 +73,7 @@ static void endpoint_failed(void *argument, ucp_ep_h endpoint, ucs_status_t stat
   if (peer->failed == UCS_OK) {
     peer->failed = status;
   }
+  ++*peer->alarms;
 }
 
 static void connect_to(lcomm_ucx_transport *t, int rank, const void *address) {

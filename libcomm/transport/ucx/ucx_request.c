@@ -8,6 +8,7 @@
 
 #include "libcomm/base/backoff.h"
 #include "libcomm/base/clock.h"
+#include "libcomm/transport/completion.h"
 #include "libcomm/transport/ucx/ucx_internal.h"
 
 enum { ROUNDS_MAX = 32, IDLE_NS = 50000 };
@@ -45,24 +46,47 @@ bool lcomm_ucx_wait(lcomm_ucx_transport *t, void *request, double deadline_s) {
   return true;
 }
 
-/* Where all memory is the host's, saying so spares UCX the search in its tables. */
-static ucp_request_param_t memory_of(const lcomm_ucx_transport *t) {
-  ucp_request_param_t param = {
-      .op_attr_mask = t->place.takes_devices ? 0 : UCP_OP_ATTR_FIELD_MEMORY_TYPE,
-      .memory_type = UCS_MEMORY_TYPE_HOST,
-  };
-  return param;
+/* All memory is the host's: saying so spares UCX the search in its tables. */
+static const ucp_request_param_t of_host = {
+    .op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+    .memory_type = UCS_MEMORY_TYPE_HOST,
+};
+
+static void on_sent(void *request, ucs_status_t status, void *transfer) {
+  (void)request;
+  (void)status;
+  lcomm_completion_add(transfer);
+}
+
+static void on_received(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info,
+                        void *transfer) {
+  (void)request;
+  (void)status;
+  (void)info;
+  lcomm_completion_add(transfer);
+}
+
+/* UCX calls back for a request until it is given back. */
+static void call_back(ucp_request_param_t *param, lcomm_transfer *transfer) {
+  if (transfer) {
+    param->op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    param->user_data = transfer;
+  }
 }
 
 void *lcomm_ucx_send(lcomm_ucx_transport *t, int peer, ucp_tag_t tag, const void *bytes,
-                     size_t size) {
-  ucp_request_param_t param = memory_of(t);
+                     size_t size, lcomm_transfer *transfer) {
+  ucp_request_param_t param = of_host;
+  param.cb.send = on_sent;
+  call_back(&param, transfer);
   return lcomm_ucx.ucp_tag_send_nbx(t->peers[peer].endpoint, bytes, size, tag, &param);
 }
 
 void *lcomm_ucx_receive(lcomm_ucx_transport *t, ucp_tag_t tag, ucp_tag_t mask, void *bytes,
-                        size_t capacity) {
-  ucp_request_param_t param = memory_of(t);
+                        size_t capacity, lcomm_transfer *transfer) {
+  ucp_request_param_t param = of_host;
+  param.cb.recv = on_received;
+  call_back(&param, transfer);
   /* Only a request tells how many bytes came: UCX 1.13 leaves recv_info as it is. */
   param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   return lcomm_ucx.ucp_tag_recv_nbx(t->place.worker, bytes, capacity, tag, mask, &param);

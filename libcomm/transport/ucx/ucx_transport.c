@@ -17,6 +17,7 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/base/env.h"
+#include "libcomm/transport/completion.h"
 #include "libcomm/transport/ucx/ucx_fork.h"
 #include "libcomm/transport/ucx/ucx_internal.h"
 #include "libcomm/transport/ucx/ucx_sockets.h"
@@ -102,12 +103,13 @@ static lcomm_status ucx_send(lcomm_transport *transport, int peer, uint32_t tag,
   lcomm_ucx_transport *t = of(transport);
   record r = {.size = size, .peer = peer, .state = SENDING};
   lcomm_status status = check_link(t, peer);
+  lcomm_completion_begin(transport, transfer);
   if (status != LCOMM_OK) {
     r.state = FAILED;
     store(transfer, &r);
     return status;
   }
-  return started(t, &r, lcomm_ucx_send(t, peer, lcomm_ucx_tag(t->rank, tag), bytes, size),
+  return started(t, &r, lcomm_ucx_send(t, peer, lcomm_ucx_tag(t->rank, tag), bytes, size, transfer),
                  transfer);
 }
 
@@ -116,13 +118,14 @@ static lcomm_status ucx_receive(lcomm_transport *transport, int peer, uint32_t t
   lcomm_ucx_transport *t = of(transport);
   record r = {.peer = peer, .state = RECEIVING};
   lcomm_status status = check_link(t, peer);
+  lcomm_completion_begin(transport, transfer);
   if (status != LCOMM_OK) {
     r.state = FAILED;
     store(transfer, &r);
     return status;
   }
   void *request =
-      lcomm_ucx_receive(t, lcomm_ucx_tag(peer, tag), LCOMM_UCX_TAG_ALL, bytes, capacity);
+      lcomm_ucx_receive(t, lcomm_ucx_tag(peer, tag), LCOMM_UCX_TAG_ALL, bytes, capacity, transfer);
   return started(t, &r, request, transfer);
 }
 
@@ -194,9 +197,13 @@ static lcomm_status ucx_test(lcomm_transport *transport, lcomm_transfer *transfe
     store(transfer, &r);
   }
   if (status != LCOMM_OK || r.state == FAILED) {
+    lcomm_completion_remove(transfer);
     return LCOMM_ERR_TRANSPORT;
   }
   *over = r.state == OVER;
+  if (*over) {
+    lcomm_completion_remove(transfer);
+  }
   if (*over && size) {
     *size = r.size;
   }
@@ -218,6 +225,13 @@ static void ucx_cancel(lcomm_transport *transport, lcomm_transfer *transfer) {
   r.request = NULL;
   r.state = FAILED;
   store(transfer, &r);
+  lcomm_completion_remove(transfer);
+}
+
+/* Requests call back for every transfer. */
+static void ucx_watch(lcomm_transport *transport, lcomm_transfer *transfer, void *owner) {
+  (void)transport;
+  transfer->owner = owner;
 }
 
 /* ------------------------------------------------------------ sleeping */
@@ -243,10 +257,6 @@ static void ucx_disarm(lcomm_transport *transport) {
 
 static bool ucx_reaches(const lcomm_transport *transport, int peer) {
   return ((const lcomm_ucx_transport *)transport)->peers[peer].reached;
-}
-
-static bool ucx_takes_devices(const lcomm_transport *transport) {
-  return ((const lcomm_ucx_transport *)transport)->place.takes_devices;
 }
 
 /* What needs no peer. NULL on failure, with a phrase in why. */
@@ -276,6 +286,7 @@ static lcomm_ucx_transport *create(const lcomm_transport_setup *setup, const cha
   }
   for (int i = 0; i < t->size; i++) {
     memcpy(peers[i].host, setup->identities[i].host, sizeof(peers[i].host) - 1);
+    peers[i].alarms = &t->base.alarms;
   }
   return t;
 }
@@ -332,10 +343,10 @@ const lcomm_transport_table lcomm_transport_ucx = {
     .receive = ucx_receive,
     .progress = ucx_progress,
     .test = ucx_test,
+    .watch = ucx_watch,
     .cancel = ucx_cancel,
     .wakeup = &wakeup,
     .interface = ucx_interface,
-    .takes_devices = ucx_takes_devices,
     .unreachable = lcomm_ucx_unreachable,
     .descriptors = lcomm_ucx_descriptors,
 };

@@ -39,9 +39,9 @@ static void *begin_step(lcomm_ucx_transport *t, int rank, rendezvous *with) {
   void *request = NULL, **heard = NULL;
   switch (with->step) {
   case SEND_HELLO:
-    return lcomm_ucx_send(t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_HANDSHAKE), NULL, 0);
+    return lcomm_ucx_send(t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_HANDSHAKE), NULL, 0, NULL);
   case SEND_SEEN:
-    return lcomm_ucx_send(t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_SEEN), NULL, 0);
+    return lcomm_ucx_send(t, rank, lcomm_ucx_tag_own(t->rank, LCOMM_UCX_SEEN), NULL, 0, NULL);
   case FLUSH_HELLO:
     return lcomm_ucx.ucp_ep_flush_nbx(t->peers[rank].endpoint, &none);
   case HEAR_HELLO:
@@ -62,7 +62,7 @@ static void begin_rendezvous(lcomm_ucx_transport *t, int rank, rendezvous *with)
   }
   for (int i = 0; i < 2; i++) {
     ucp_tag_t tag = lcomm_ucx_tag_own(rank, i == 0 ? LCOMM_UCX_HANDSHAKE : LCOMM_UCX_SEEN);
-    with->heard[i] = lcomm_ucx_receive(t, tag, LCOMM_UCX_TAG_ALL, NULL, 0);
+    with->heard[i] = lcomm_ucx_receive(t, tag, LCOMM_UCX_TAG_ALL, NULL, 0, NULL);
   }
   with->step = SEND_HELLO;
   with->request = begin_step(t, rank, with);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "libcomm/base/error.h"
-#include "libcomm/device/device.h"
 #include "libcomm/transport/transport.h"
 #include "libcomm/transport/ucx/ucx_devices.h"
 #include "libcomm/transport/ucx/ucx_environment.h"
@@ -22,10 +21,8 @@
   "UCX_WARN_INVALID_CONFIG=n", "UCX_TCP_CONN_NB=y", "UCX_TCP_KEEPIDLE=4s", "UCX_TCP_KEEPINTVL=2s", \
       "UCX_TCP_KEEPCNT=3"
 
-/* Memory of devices is for networks that reach it by themselves. TCP does not: UCX
- * would copy it to the host piece by piece, and waits for each copy. */
+/* All messages are in memory of the host, and whoever moves them calls no CUDA, UCX neither. */
 #define HOST_MEMORY "UCX_TLS=^shm,self,cuda,rocm"
-#define ANY_MEMORY "UCX_TLS=^shm,self,rocm"
 
 /* Only devices that read memory by themselves need a cache of registered memory. */
 #define NO_CACHE "UCX_RCACHE_ENABLE=n"
@@ -41,8 +38,6 @@
  * when the socket has all of it. */
 #define FOR_TCP NO_CACHE, "UCX_RNDV_THRESH=inf", "UCX_ZCOPY_THRESH=0", "UCX_KEEPALIVE_INTERVAL=inf"
 #define FOR_ANY "UCX_KEEPALIVE_INTERVAL=2s"
-
-bool lcomm_ucx_assume_devices;
 
 enum { SETTING_MAX = LCOMM_UCX_DEVICES_MAX + 32 };
 
@@ -154,18 +149,9 @@ static lcomm_status open_with(const char *const *settings, lcomm_ucx_place *plac
   return status;
 }
 
-/* Was this UCX built for CUDA, and does it find a device? */
-static bool knows_devices(ucp_context_h context) {
-  ucp_context_attr_t attributes = {.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES};
-  return lcomm_ucx.ucp_context_query(context, &attributes) == UCS_OK &&
-         (attributes.field_mask & UCP_ATTR_FIELD_MEMORY_TYPES) &&
-         (attributes.memory_types >> UCS_MEMORY_TYPE_CUDA & 1);
-}
-
 lcomm_status lcomm_ucx_place_open(const char *devices, lcomm_ucx_place *place, lcomm_why *why) {
   char devices_setting[SETTING_MAX];
-  const char *const any[] = {lcomm_device_in_use() ? ANY_MEMORY : HOST_MEMORY, COMMON, FOR_ANY,
-                             NULL};
+  const char *const any[] = {HOST_MEMORY, COMMON, FOR_ANY, NULL};
   const char *const tcp[] = {HOST_MEMORY, COMMON, FOR_TCP, devices[0] ? devices_setting : NULL,
                              NULL};
   bool only_tcp = false;
@@ -176,8 +162,6 @@ lcomm_status lcomm_ucx_place_open(const char *devices, lcomm_ucx_place *place, l
   if (status == LCOMM_OK) {
     status = open_with(only_tcp ? tcp : any, place, why);
   }
-  place->takes_devices = status == LCOMM_OK && !only_tcp && knows_devices(place->context);
-  place->takes_devices |= lcomm_ucx_assume_devices;
   pthread_mutex_unlock(&lock);
   return status;
 }

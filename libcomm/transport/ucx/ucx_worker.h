@@ -16,13 +16,9 @@
 #include "libcomm/transport/ucx/ucx_api.h"
 #include "libcomm/transport/ucx/ucx_listeners.h"
 
-/* For tests on emulated devices: as if UCX knew their memory. */
-extern bool lcomm_ucx_assume_devices;
-
 typedef struct lcomm_ucx_place {
   ucp_context_h context;
   ucp_worker_h worker; /* NULL when closed */
-  bool takes_devices;  /* messages may lie in memory of a CUDA device */
   lcomm_ucx_listeners listeners;
 } lcomm_ucx_place;
 

@@ -8,6 +8,7 @@
 #include "codecs/codec_residual.h"
 #include "tests/codecs/listed_formats.h"
 #include "tests/support/emulated/emulated_blocks.h"
+#include "tests/support/unit_tests.h"
 
 static const lcomm_kernels *const scalar = &lcomm_kernels_scalar;
 
@@ -185,15 +186,13 @@ static void what_there_is_not_is_refused(void **state) {
   assert_int_equal(((const uint8_t *)payload)[8], 127);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(payloads_are_those_of_the_codecs),
-      cmocka_unit_test(senders_keep_what_the_codecs_keep),
-      cmocka_unit_test(owners_keep_what_the_codecs_keep),
-      cmocka_unit_test(residuals_are_not_poisoned),
-      cmocka_unit_test(order_of_threads_does_not_matter),
-      cmocka_unit_test(no_elements_are_no_launch),
-      cmocka_unit_test(what_there_is_not_is_refused),
-  };
-  return cmocka_run_group_tests(tests, list_formats, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(payloads_are_those_of_the_codecs),
+    cmocka_unit_test(senders_keep_what_the_codecs_keep),
+    cmocka_unit_test(owners_keep_what_the_codecs_keep),
+    cmocka_unit_test(residuals_are_not_poisoned),
+    cmocka_unit_test(order_of_threads_does_not_matter),
+    cmocka_unit_test(no_elements_are_no_launch),
+    cmocka_unit_test(what_there_is_not_is_refused),
+};
+RUN_TESTS_WITHIN(tests, list_formats, NULL)

@@ -9,6 +9,7 @@
 #include "codecs/codec_sum.h"
 #include "tests/codecs/listed_formats.h"
 #include "tests/kernels/cuda/sum_cases.h"
+#include "tests/support/unit_tests.h"
 
 /* One of every few views, others for every format. */
 static const view *view_of(size_t format, size_t turn) {
@@ -185,17 +186,15 @@ static void what_there_is_not_is_refused(void **state) {
   assert_true(destination[0] == 0.0f);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sums_are_those_of_the_codecs),
-      cmocka_unit_test(sums_are_encoded_as_by_the_codecs),
-      cmocka_unit_test(nan_goes_on_with_its_bits),
-      cmocka_unit_test(what_lies_behind_the_last_element_does_not_matter),
-      cmocka_unit_test(one_source_is_a_decode),
-      cmocka_unit_test(hostile_bytes_are_decoded_as_by_the_codecs),
-      cmocka_unit_test(as_many_as_there_may_be),
-      cmocka_unit_test(minima_and_maxima_are_those_of_plain_kernels),
-      cmocka_unit_test(what_there_is_not_is_refused),
-  };
-  return cmocka_run_group_tests(tests, list_formats, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sums_are_those_of_the_codecs),
+    cmocka_unit_test(sums_are_encoded_as_by_the_codecs),
+    cmocka_unit_test(nan_goes_on_with_its_bits),
+    cmocka_unit_test(what_lies_behind_the_last_element_does_not_matter),
+    cmocka_unit_test(one_source_is_a_decode),
+    cmocka_unit_test(hostile_bytes_are_decoded_as_by_the_codecs),
+    cmocka_unit_test(as_many_as_there_may_be),
+    cmocka_unit_test(minima_and_maxima_are_those_of_plain_kernels),
+    cmocka_unit_test(what_there_is_not_is_refused),
+};
+RUN_TESTS_WITHIN(tests, list_formats, NULL)

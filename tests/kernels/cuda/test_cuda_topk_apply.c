@@ -138,20 +138,41 @@ static void long_payloads_are_read_by_many_blocks(void **state) {
   free_sent(&sparse);
 }
 
-/* Whoever does not know the size says how much can be read. */
+/* Whoever launches does not know how many entries there are, and how many bytes: he says how many
+ * there can be. */
+static void say_more(sent *s, uint64_t entries, size_t bytes) {
+  size_t size = s->size + bytes;
+  uint8_t *larger = sample_memory(size);
+  memset(larger, 0xc3, size);
+  memcpy(larger, s->payload, s->size);
+  free_sent(s);
+  s->payload = larger;
+  s->size = size;
+  s->entries += entries;
+  s->scratch = device_memory(lcomm_cuda_run_topk_scratch(s->entries, s->size));
+}
+
 static void more_may_be_readable_than_there_is(void **state) {
   (void)state;
   const geometry g = {30000, 1, 0};
   for (int variant = 0; variant < VARIANTS; variant++) {
-    sent s = make_sent(g, 0.1, variant, normal, 3);
-    size_t size = s.size + 9000;
-    uint8_t *larger = sample_memory(size);
-    memset(larger, 0xc3, size);
-    memcpy(larger, s.payload, s.size);
-    free_sent(&s);
-    s.payload = larger;
-    s.size = size;
-    s.scratch = device_memory(lcomm_cuda_run_topk_scratch(s.entries, s.size));
+    for (uint64_t entries = 0; entries <= 27000; entries += 9000) {
+      sent s = make_sent(g, 0.1, variant, normal, 3);
+      say_more(&s, entries, 9000);
+      add_and_decode(&s, 1.0f);
+      free_sent(&s);
+    }
+  }
+}
+
+/* So much more that strips which the index has not would be gone over by leaps. */
+static void strips_may_be_readable_that_there_are_not(void **state) {
+  (void)state;
+  static const double densities[] = {0.001, 0.1, 0.4};
+  const geometry g = {2300000, 1, 0};
+  for (size_t i = 0; i < sizeof densities / sizeof *densities; i++) {
+    sent s = make_sent(g, densities[i], 0, normal, 5);
+    say_more(&s, g.base_count / 2, (size_t)150 * 4096);
     add_and_decode(&s, 1.0f);
     free_sent(&s);
   }
@@ -171,6 +192,27 @@ static void commit_and_mask(const sent *mine, const sent *theirs) {
   lcomm_topk_mask(&mine->format, mine->payload, payload, mine->parts, mine->part, v.expected);
   assert_int_equal(lcomm_cuda_run_topk_mask(&a, applied, v.found, NULL), 0);
   compare_and_free(&v);
+}
+
+/* Either may have fewer than there can be, or none. */
+static void selections_are_as_long_as_they_say(void **state) {
+  (void)state;
+  static const double densities[] = {0.002, 0.1};
+  const geometry g = {20000, 1, 0};
+  for (int i = 0; i < 8; i++) {
+    int variant = i % VARIANTS;
+    sent mine = make_sent(g, densities[i / 2 % 2], variant, normal, 1);
+    sent theirs = make_sent(g, densities[i / 4], variant, clustered, 2);
+    say_more(&mine, 5000, 20000);
+    say_more(&theirs, 20000 - theirs.entries, 60000);
+    commit_and_mask(&mine, &theirs);
+    memset(theirs.payload, 0, sizeof(uint32_t));
+    commit_and_mask(&mine, &theirs);
+    memset(mine.payload, 0, sizeof(uint32_t));
+    commit_and_mask(&mine, NULL);
+    free_sent(&mine);
+    free_sent(&theirs);
+  }
 }
 
 static void what_was_sent_and_applied_is_committed_and_masked(void **state) {
@@ -249,6 +291,34 @@ static void changed_bytes_do_no_harm(void **state) {
   }
 }
 
+/* More entries than there can be, or no byte is left for their positions. */
+static void impossible_numbers_of_entries_are_none(void **state) {
+  (void)state;
+  const geometry g = {1000, 1, 0};
+  for (int variant = 0; variant < VARIANTS; variant++) {
+    sent s = make_sent(g, 0.1, variant, normal, 1), none = make_sent(g, 0.1, variant, normal, 1);
+    vectors v = make_vectors(g.base_count, normal);
+    for (int i = 0; i < 4; i++) {
+      static const uint32_t impossible[] = {101, 1u << 31, UINT32_MAX};
+      lcomm_cuda_sparse a = sparse_of(&s), all = sparse_of(&none);
+      if (i == 3) {
+        a = all;
+        a.size = variant == 0 ? 204 : 108;
+      } else {
+        memcpy(s.payload, &impossible[i], sizeof impossible[i]);
+      }
+      assert_int_equal(lcomm_cuda_run_topk_add(&a, 1.0f, v.found, NULL), 0);
+      assert_int_equal(lcomm_cuda_run_topk_commit(&a, NULL, v.found, NULL), 0);
+      if (i < 3) {
+        assert_int_equal(lcomm_cuda_run_topk_mask(&all, &a, v.found, NULL), 0);
+      }
+    }
+    compare_and_free(&v);
+    free_sent(&s);
+    free_sent(&none);
+  }
+}
+
 static void impossible_payloads_are_refused(void **state) {
   (void)state;
   const geometry g = {1000, 1, 0};
@@ -256,7 +326,7 @@ static void impossible_payloads_are_refused(void **state) {
   float vector[1];
   for (int i = 0; i < 4; i++) {
     lcomm_cuda_sparse a = sparse_of(&s);
-    a.size = i == 0 ? 204 : a.size; /* no byte of an index */
+    a.size = i == 0 ? 3 : a.size; /* no number of entries */
     a.parts = i == 1 ? 0 : a.parts;
     a.part = i == 2 ? 1 : a.part;
     a.base_count = i == 3 ? (uint64_t)1 << 32 : a.base_count;
@@ -273,9 +343,12 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(long_payloads_are_read_by_many_blocks),
     cmocka_unit_test(very_long_payloads_are_read_by_leaps),
     cmocka_unit_test(more_may_be_readable_than_there_is),
+    cmocka_unit_test(strips_may_be_readable_that_there_are_not),
+    cmocka_unit_test(selections_are_as_long_as_they_say),
     cmocka_unit_test(what_was_sent_and_applied_is_committed_and_masked),
     cmocka_unit_test(order_of_threads_does_not_matter),
     cmocka_unit_test(changed_bytes_do_no_harm),
+    cmocka_unit_test(impossible_numbers_of_entries_are_none),
     cmocka_unit_test(impossible_payloads_are_refused),
 };
 RUN_TESTS(tests)

@@ -37,6 +37,7 @@ static const struct {
     [EMULATED_CALL_STREAM_DESTROY] = {"stream.destroy", USES},
     [EMULATED_CALL_STREAM_FINISH] = {"stream.finish", USES},
     [EMULATED_CALL_STREAM_CAPTURED] = {"stream.captured", USES},
+    [EMULATED_CALL_STREAM_RETAIN] = {"stream.retain", USES},
     [EMULATED_CALL_STREAM_WAIT] = {"stream.wait", USES | ENQUEUES},
     [EMULATED_CALL_STREAM_NUMBERS] = {"stream.numbers", USES | ENQUEUES},
     [EMULATED_CALL_EVENT_CREATE] = {"event.create", USES},
@@ -52,11 +53,17 @@ static const struct {
     [EMULATED_CALL_COPY] = {"copy", USES | ENQUEUES},
     [EMULATED_CALL_SET] = {"set", USES | ENQUEUES},
     [EMULATED_CALL_LAUNCH] = {"launch", USES | ENQUEUES},
+    [EMULATED_CALL_GRAPH_LAUNCH] = {"a launch of a graph", USES | ENQUEUES},
     [EMULATED_CALL_WAIT_VALUE] = {"wait_value", USES | ENQUEUES},
 };
 
 static _Atomic uint64_t counts[EMULATED_CALL_COUNT];
-static bool is_waited_for; /* the whole device, by a thread */
+static bool is_waited_for[EMULATED_DEVICES_MAX]; /* a whole device, by a thread; the first: all */
+
+/* The device in use, or the first one for all. */
+static int waited_device(void) {
+  return emulated.setup.apart ? emulated_current() : 0;
+}
 
 /* ----------------------------------------------------------------- counting */
 
@@ -87,11 +94,12 @@ const char *emulated_call_name(emulated_call call) {
 /* With the lock. */
 static void wait_for_turn(const char *what) {
   emulated_watch watch;
-  if (!is_waited_for) {
+  const bool *is_waited = &is_waited_for[waited_device()];
+  if (!*is_waited) {
     return;
   }
   emulated_watch_begin(&watch, what, "a thread that waits for all streams");
-  while (is_waited_for && !atomic_load(&emulated.ending)) {
+  while (*is_waited && !atomic_load(&emulated.ending)) {
     emulated_watch_step(&watch);
   }
   emulated_watch_end(&watch);
@@ -103,15 +111,16 @@ static void wait_for_device(const char *what) {
     fprintf(stderr, "emulated device: %s waits for the whole device, and a stream is held\n", what);
     abort();
   }
-  is_waited_for = true;
-  emulated_finish_all(what);
-  is_waited_for = false;
+  int device = waited_device();
+  is_waited_for[device] = true;
+  emulated_finish_all(what, emulated.setup.apart ? device : LCOMM_DEVICE_NONE);
+  is_waited_for[device] = false;
   emulated_tell();
 }
 
 bool emulated_device_is_waited_for(void) {
   emulated_lock();
-  bool is = is_waited_for;
+  bool is = is_waited_for[waited_device()];
   emulated_unlock();
   return is;
 }

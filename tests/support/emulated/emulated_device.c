@@ -49,6 +49,18 @@ static const char *explain(int error) {
     return "invalid stream or event, or one of another device";
   case EMULATED_NOT_SUPPORTED:
     return "operation not supported";
+  case EMULATED_CAPTURE_UNSUPPORTED:
+    return "operation not permitted when stream is capturing";
+  case EMULATED_CAPTURE_INVALIDATED:
+    return "operation failed due to a previous error during capture";
+  case EMULATED_CAPTURE_MERGE:
+    return "operation would result in a merge of separate capture sequences";
+  case EMULATED_CAPTURE_UNJOINED:
+    return "capturing stream has unjoined work";
+  case EMULATED_CAPTURE_ISOLATION:
+    return "dependency created on uncaptured work in another stream";
+  case EMULATED_CAPTURED_EVENT:
+    return "operation not permitted on an event last recorded in a capturing stream";
   default:
     return "unrecognized error code";
   }
@@ -166,6 +178,7 @@ static void complete(emulated_setup *setup) {
   setup->patience_s = setup->patience_s > 0 ? setup->patience_s
                       : patience_s > 0      ? patience_s
                                             : PATIENCE_S;
+  setup->without_wait_value |= number_from_environment("EMULATED_WITHOUT_WAITS") != 0;
   setup->queues = setup->queues ? setup->queues : number_from_environment("EMULATED_QUEUES");
   setup->churn = setup->churn ? setup->churn : (uint64_t)number_from_environment("EMULATED_CHURN");
   setup->turns = setup->turns ? setup->turns : (uint64_t)number_from_environment("EMULATED_TURNS");
@@ -196,6 +209,7 @@ const lcomm_device_table *emulated_table(void) {
 
 int emulated_end(void) {
   int left = emulated.setup.churn != 0 && emulated_churn_end() < 0;
+  left += emulated_executables_left() + emulated_graphs_end();
   left += emulated_streams_end();
   left += emulated_events_end();
   left += emulated_memory_end();
@@ -228,6 +242,7 @@ static lcomm_device_table table = {
     .stream.destroy = emulated_stream_destroy,
     .stream.finish = emulated_stream_finish,
     .stream.captured = emulated_stream_captured,
+    .stream.retain = emulated_stream_retain,
     .event.create = emulated_event_create,
     .event.destroy = emulated_event_destroy,
     .event.record = emulated_event_record,

@@ -23,6 +23,8 @@
  *   for long, the process ends and says who waits for whom. While wait_value holds a
  *   stream it ends at once, because on a device both may wait for ever; so does the
  *   first launch of a kernel that nobody has loaded.
+ * - What a stream captures has no effect before its graph is launched. Copies of memory that only
+ *   the host knows are refused there, and so is to wait for a stream that is captured.
  * - A thread that is barred from devices ends the process when it calls one.
  * - Streams may share queues, as on a device with few of them: a stream that waits
  *   stops those that were given something later in its queue.
@@ -34,7 +36,7 @@
 
 #include "libcomm/device/device.h"
 
-enum { EMULATED_DEVICES_MAX = 4, EMULATED_QUEUES_MAX = 32 };
+enum { EMULATED_DEVICES_MAX = 8, EMULATED_QUEUES_MAX = 32 };
 
 /* What waits for a whole device while wait_value holds a stream. */
 typedef enum emulated_held {
@@ -49,6 +51,7 @@ typedef struct emulated_setup {
   uint32_t pause_us_max;             /* for how long at most; 0: 200 us */
   uint64_t memory_size;              /* of each device; 0: 1 GiB */
   bool without_wait_value, without_sharing, without_peers;
+  bool apart; /* what waits for a whole device waits for the streams of that one, not of all */
   emulated_held held;
   double patience_s; /* nothing moves, and somebody waits for a whole stream; 0: 240 s */
   int queues;        /* that streams share, those for work as many others; 0: each its own */
@@ -72,8 +75,16 @@ int emulated_end(void);
 void *emulated_pool_get(size_t size);
 void *emulated_managed_get(size_t size);
 
-/* A program begins, or ends, to capture what is put into a stream. */
-void emulated_capture(void *stream, bool begins);
+/* Graphs, as CUDA has them: from begin to end what is put into a stream, and into those that wait
+ * for its events, is kept and not done; all of it has to come together again in that stream. Every
+ * launch of an executable does it anew, after what was launched of that executable before. Streams
+ * and executables are of the device in use. */
+int emulated_capture_begin(void *stream);
+int emulated_capture_end(void *stream, void **graph);
+int emulated_graph_instantiate(void *graph, void **executable);
+int emulated_graph_launch(void *executable, void *stream);
+int emulated_graph_destroy(void *graph);
+int emulated_executable_destroy(void *executable);
 
 /* Streams take nothing up until they are let go: what a call costs the host, without what its
  * streams do on the same processors. */
@@ -103,6 +114,7 @@ typedef enum emulated_call {
   EMULATED_CALL_STREAM_DESTROY,
   EMULATED_CALL_STREAM_FINISH,
   EMULATED_CALL_STREAM_CAPTURED,
+  EMULATED_CALL_STREAM_RETAIN,
   EMULATED_CALL_STREAM_WAIT,
   EMULATED_CALL_STREAM_NUMBERS,
   EMULATED_CALL_EVENT_CREATE,
@@ -118,6 +130,7 @@ typedef enum emulated_call {
   EMULATED_CALL_COPY,
   EMULATED_CALL_SET,
   EMULATED_CALL_LAUNCH,
+  EMULATED_CALL_GRAPH_LAUNCH,
   EMULATED_CALL_WAIT_VALUE,
   EMULATED_CALL_COUNT
 } emulated_call;

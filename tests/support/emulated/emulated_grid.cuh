@@ -121,8 +121,9 @@ typedef struct alignas(8) lcomm_vec2 {
   uint32_t x, y;
 } lcomm_vec2;
 
-LCOMM_DEVICE lcomm_vec4 lcomm_emulated_load4(const void *p, const char *site) {
-  lcomm_vec4 value;
+template <typename vector>
+LCOMM_DEVICE vector lcomm_emulated_load(const void *p, const char *site) {
+  vector value;
   if ((uintptr_t)p % sizeof value) {
     lcomm_emulated_misaligned(sizeof value, site);
   }
@@ -130,36 +131,21 @@ LCOMM_DEVICE lcomm_vec4 lcomm_emulated_load4(const void *p, const char *site) {
   return value;
 }
 
-LCOMM_DEVICE void lcomm_emulated_store4(void *p, lcomm_vec4 value, const char *site) {
+template <typename vector>
+LCOMM_DEVICE void lcomm_emulated_store(void *p, vector value, const char *site) {
   if ((uintptr_t)p % sizeof value) {
     lcomm_emulated_misaligned(sizeof value, site);
   }
   memcpy(p, &value, sizeof value);
 }
 
-LCOMM_DEVICE lcomm_vec2 lcomm_emulated_load2(const void *p, const char *site) {
-  lcomm_vec2 value;
-  if ((uintptr_t)p % sizeof value) {
-    lcomm_emulated_misaligned(sizeof value, site);
-  }
-  memcpy(&value, p, sizeof value);
-  return value;
-}
-
-LCOMM_DEVICE void lcomm_emulated_store2(void *p, lcomm_vec2 value, const char *site) {
-  if ((uintptr_t)p % sizeof value) {
-    lcomm_emulated_misaligned(sizeof value, site);
-  }
-  memcpy(p, &value, sizeof value);
-}
-
-#define lcomm_load4(p) lcomm_emulated_load4(p, LCOMM_SITE)
-#define lcomm_load4_once(p) lcomm_emulated_load4(p, LCOMM_SITE)
-#define lcomm_store4(p, value) lcomm_emulated_store4(p, value, LCOMM_SITE)
-#define lcomm_store4_once(p, value) lcomm_emulated_store4(p, value, LCOMM_SITE)
-#define lcomm_load2(p) lcomm_emulated_load2(p, LCOMM_SITE)
-#define lcomm_load2_once(p) lcomm_emulated_load2(p, LCOMM_SITE)
-#define lcomm_store2(p, value) lcomm_emulated_store2(p, value, LCOMM_SITE)
-#define lcomm_store2_once(p, value) lcomm_emulated_store2(p, value, LCOMM_SITE)
+#define lcomm_load4(p) lcomm_emulated_load<lcomm_vec4>(p, LCOMM_SITE)
+#define lcomm_load4_once(p) lcomm_emulated_load<lcomm_vec4>(p, LCOMM_SITE)
+#define lcomm_store4(p, value) lcomm_emulated_store<lcomm_vec4>(p, value, LCOMM_SITE)
+#define lcomm_store4_once(p, value) lcomm_emulated_store<lcomm_vec4>(p, value, LCOMM_SITE)
+#define lcomm_load2(p) lcomm_emulated_load<lcomm_vec2>(p, LCOMM_SITE)
+#define lcomm_load2_once(p) lcomm_emulated_load<lcomm_vec2>(p, LCOMM_SITE)
+#define lcomm_store2(p, value) lcomm_emulated_store<lcomm_vec2>(p, value, LCOMM_SITE)
+#define lcomm_store2_once(p, value) lcomm_emulated_store<lcomm_vec2>(p, value, LCOMM_SITE)
 
 #endif

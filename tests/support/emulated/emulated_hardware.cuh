@@ -11,6 +11,8 @@
 
 #include "tests/support/emulated/emulated_grid.cuh"
 
+#include <unistd.h>
+
 #include "kernels/element.h"
 
 #define LCOMM_UNROLL
@@ -38,6 +40,23 @@ LCOMM_DEVICE void lcomm_emulated_store_few(void *p, uint32_t value, size_t size,
 #define lcomm_load_2_bytes_once(p) lcomm_emulated_load_few(p, 2, LCOMM_SITE)
 #define lcomm_store_4_bytes_once(p, value) lcomm_emulated_store_few(p, value, 4, LCOMM_SITE)
 #define lcomm_store_2_bytes_once(p, value) lcomm_emulated_store_few(p, value, 2, LCOMM_SITE)
+
+/* ------------------------------------------------------------- the host's memory */
+
+LCOMM_DEVICE uint32_t lcomm_load_of_host(const uint32_t *place) {
+  return __atomic_load_n(place, __ATOMIC_ACQUIRE);
+}
+
+LCOMM_DEVICE void lcomm_store_for_host(uint32_t *place, uint32_t value) {
+  __atomic_store_n(place, value, __ATOMIC_RELEASE);
+}
+
+/* Other grids run meanwhile. */
+LCOMM_DEVICE void lcomm_pause(void) {
+  lcomm_emulated_leave_shared();
+  usleep(50);
+  lcomm_emulated_enter_shared();
+}
 
 /* ------------------------------------------------------------------- decode */
 
@@ -80,22 +99,22 @@ LCOMM_DEVICE void lcomm_int4_values(uint32_t code, float value[4]) {
 
 /* ------------------------------------------------------------------- encode */
 
-LCOMM_DEVICE lcomm_vec2 lcomm_f16_codes(const float value[4]) {
+/* Of a NaN some NaN. */
+LCOMM_DEVICE lcomm_vec2 lcomm_emulated_codes(const float value[4], uint16_t (*code_of)(float)) {
   uint32_t code[4];
   for (int i = 0; i < 4; i++) {
-    code[i] = value[i] != value[i] ? 0x7fffu : lcomm_f32_to_f16(value[i]);
+    code[i] = value[i] != value[i] ? 0x7fffu : code_of(value[i]);
   }
   lcomm_vec2 both = {code[0] | code[1] << 16, code[2] | code[3] << 16};
   return both;
 }
 
+LCOMM_DEVICE lcomm_vec2 lcomm_f16_codes(const float value[4]) {
+  return lcomm_emulated_codes(value, lcomm_f32_to_f16);
+}
+
 LCOMM_DEVICE lcomm_vec2 lcomm_bf16_codes(const float value[4]) {
-  uint32_t code[4];
-  for (int i = 0; i < 4; i++) {
-    code[i] = value[i] != value[i] ? 0x7fffu : lcomm_f32_to_bf16(value[i]);
-  }
-  lcomm_vec2 both = {code[0] | code[1] << 16, code[2] | code[3] << 16};
-  return both;
+  return lcomm_emulated_codes(value, lcomm_f32_to_bf16);
 }
 
 LCOMM_DEVICE uint32_t lcomm_e4m3_codes(const float value[4]) {

@@ -20,6 +20,12 @@ enum {
   EMULATED_ALREADY_MAPPED = 208,
   EMULATED_INVALID_HANDLE = 400,
   EMULATED_NOT_SUPPORTED = 801,
+  EMULATED_CAPTURE_UNSUPPORTED = 900,
+  EMULATED_CAPTURE_INVALIDATED = 901,
+  EMULATED_CAPTURE_MERGE = 902,
+  EMULATED_CAPTURE_UNJOINED = 904,
+  EMULATED_CAPTURE_ISOLATION = 905,
+  EMULATED_CAPTURED_EVENT = 907,
 };
 
 /* Everything but the task in work is behind one lock, and whoever waits for streams
@@ -75,7 +81,8 @@ typedef struct emulated_task {
   /* Can it begin? NULL: always. And of such a task: what it waits for, as text. */
   bool (*is_ready)(const struct emulated_task *task);
   void (*describe)(const struct emulated_task *task, char text[EMULATED_TEXT_MAX]);
-  bool holds; /* a stream of a program, for a value */
+  bool holds;  /* a stream of a program, for a value */
+  size_t size; /* of all of it */
 } emulated_task;
 
 /* A task of `size` zero bytes; NULL: no memory. */
@@ -90,18 +97,20 @@ uint64_t emulated_stream_identity(void *stream);
 
 /* Of the library: it waits for numbers of `stream.numbers` only. */
 bool emulated_stream_is_work(void *stream);
+bool emulated_stream_is_captured(void *stream);
 /* With the lock: does wait_value hold a stream, or will it? */
 bool emulated_streams_held(void);
 
 int emulated_stream_create(void **stream);
 int emulated_work_stream_create(void **stream);
-int emulated_stream_captured(void *stream, bool *captured);
+int emulated_stream_captured(void *stream, uint64_t *capture);
+int emulated_stream_retain(void *stream, void (*released)(void *data), void *data);
 int emulated_stream_destroy(void *stream);
 int emulated_stream_finish(void *stream);
 /* Until all is over that is in a stream now: counts no call. */
 int emulated_finish(void *stream);
-/* With the lock: that of all streams. `what` is for people. */
-void emulated_finish_all(const char *what);
+/* With the lock: that of all streams, or of those of a device. `what` is for people. */
+void emulated_finish_all(const char *what, int device);
 /* The ends of the parts say how many objects were left. */
 int emulated_streams_end(void);
 
@@ -149,6 +158,12 @@ int emulated_file_open(const uint8_t bytes[LCOMM_DEVICE_IPC_SIZE], emulated_hand
 int emulated_event_create(bool for_processes, void **event);
 int emulated_event_destroy(void *event);
 int emulated_event_record(void *event, void *stream);
+/* The same of no program: they count no call. */
+int emulated_mark(void *event, void *stream);
+int emulated_follow(void *stream, void *event);
+int emulated_look(void *event, bool *over);
+int emulated_event_make(void **event);
+int emulated_event_drop(void *event);
 int emulated_event_query(void *event, bool *over);
 int emulated_stream_wait(void *stream, void *event);
 int emulated_event_ipc_get(void *event, uint8_t handle[LCOMM_DEVICE_IPC_SIZE]);

@@ -91,13 +91,14 @@ static void *serve(void *argument) {
 
 /* ------------------------------------------------------------------ streams */
 
-static int queue_of(uint64_t number, bool is_work) {
+/* That of the next stream. */
+static int next_queue(bool is_work) {
   int queues = emulated.setup.queues;
-  return queues > 0 ? (int)(number % (uint64_t)queues) + is_work * queues : -1;
+  return queues > 0 ? (int)((number_last + 1) % (uint64_t)queues) + is_work * queues : -1;
 }
 
 /* With the lock. */
-static emulated_stream *start(int device, bool is_work) {
+static emulated_stream *start(int device, bool is_work, int queue) {
   emulated_stream *s = calloc(1, sizeof *s);
   if (!s) {
     return NULL;
@@ -105,7 +106,7 @@ static emulated_stream *start(int device, bool is_work) {
   s->device = device;
   s->number = ++number_last;
   s->is_work = is_work;
-  s->queue = queue_of(s->number, is_work);
+  s->queue = queue;
   pthread_cond_init(&s->given, NULL);
   if (pthread_create(&s->thread, NULL, serve, s) != 0) {
     free(s);
@@ -122,11 +123,10 @@ static void join(emulated_stream *s) {
   free(s);
 }
 
-/* With the lock: the stream behind a handle, NULL where there is none. */
-static emulated_stream *find(void *handle) {
+emulated_stream *emulated_stream_find(void *handle) {
   if (!handle) {
     emulated_stream **own = &legacy[emulated_current()];
-    *own = *own ? *own : start(emulated_current(), false);
+    *own = *own ? *own : start(emulated_current(), false, next_queue(false));
     return *own;
   }
   for (emulated_stream *s = emulated_streams; s; s = s->next) {
@@ -154,7 +154,7 @@ static int create(bool is_work, void **handle) {
   emulated_enter(EMULATED_CALL_STREAM_CREATE);
   emulated_lock();
   reap();
-  emulated_stream *s = start(emulated_current(), is_work);
+  emulated_stream *s = start(emulated_current(), is_work, next_queue(is_work));
   emulated_unlock();
   *handle = s;
   return s ? 0 : EMULATED_OUT_OF_MEMORY;
@@ -168,40 +168,9 @@ int emulated_work_stream_create(void **handle) {
   return create(true, handle);
 }
 
-bool emulated_stream_is_work(void *handle) {
+static int destroy(void *handle) {
   emulated_lock();
-  const emulated_stream *s = find(handle);
-  bool is_work = s && s->is_work;
-  emulated_unlock();
-  return is_work;
-}
-
-void emulated_capture(void *handle, bool begins) {
-  emulated_lock();
-  emulated_stream *s = find(handle);
-  if (s) {
-    s->is_captured = begins;
-  }
-  emulated_unlock();
-}
-
-int emulated_stream_captured(void *handle, bool *captured) {
-  emulated_enter(EMULATED_CALL_STREAM_CAPTURED);
-  emulated_lock();
-  const emulated_stream *s = find(handle);
-  *captured = s && s->is_captured;
-  emulated_unlock();
-  return s ? 0 : EMULATED_INVALID_HANDLE;
-}
-
-/* At once, as on a device: what is in the stream will still be done. */
-int emulated_stream_destroy(void *handle) {
-  emulated_enter(EMULATED_CALL_STREAM_DESTROY);
-  if (!handle) {
-    return 0;
-  }
-  emulated_lock();
-  emulated_stream *s = find(handle);
+  emulated_stream *s = emulated_stream_find(handle);
   if (s) {
     s->is_destroyed = true;
     pthread_cond_signal(&s->given);
@@ -210,79 +179,25 @@ int emulated_stream_destroy(void *handle) {
   return s ? 0 : EMULATED_INVALID_HANDLE;
 }
 
-/* ------------------------------------------------------------------ waiting */
+/* At once, as on a device: what is in the stream will still be done. */
+int emulated_stream_destroy(void *handle) {
+  emulated_enter(EMULATED_CALL_STREAM_DESTROY);
+  return handle ? destroy(handle) : 0;
+}
 
-int emulated_finish(void *handle) {
-  emulated_watch watch;
+void *emulated_branch_begin(int device) {
   emulated_lock();
-  const emulated_stream *s = find(handle);
-  uint64_t goal = s ? s->put : 0;
-  emulated_watch_begin(&watch, "stream.finish", "a stream");
-  while (s && s->done < goal) {
-    emulated_watch_step(&watch);
-  }
-  emulated_watch_end(&watch);
+  reap();
+  emulated_stream *s = start(device, true, -1);
   emulated_unlock();
-  if (s) {
-    emulated_after(s);
-  }
-  return s ? 0 : EMULATED_INVALID_HANDLE;
+  return s;
 }
 
-int emulated_stream_finish(void *handle) {
-  emulated_enter(EMULATED_CALL_STREAM_FINISH);
-  return emulated_finish(handle);
+void emulated_branch_end(void *handle) {
+  (void)destroy(handle);
 }
 
-static bool all_have_reached_their_goal(void) {
-  for (const emulated_stream *s = emulated_streams; s; s = s->next) {
-    if (s->done < s->goal) {
-      return false;
-    }
-  }
-  return true;
-}
-
-void emulated_finish_all(const char *what) {
-  emulated_watch watch;
-  for (emulated_stream *s = emulated_streams; s; s = s->next) {
-    s->goal = s->put;
-  }
-  emulated_watch_begin(&watch, what, "all streams");
-  while (!all_have_reached_their_goal() && !atomic_load(&emulated.ending)) {
-    emulated_watch_step(&watch);
-  }
-  emulated_watch_end(&watch);
-}
-
-bool emulated_streams_held(void) {
-  for (const emulated_stream *s = emulated_streams; s; s = s->next) {
-    for (const emulated_task *task = s->first; task; task = task->next) {
-      if (task->holds && !task->is_ready(task)) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
-/* ---------------------------------------------------------------- questions */
-
-int emulated_stream_device(void *handle) {
-  emulated_lock();
-  const emulated_stream *s = find(handle);
-  int device = s ? s->device : -1;
-  emulated_unlock();
-  return device;
-}
-
-uint64_t emulated_stream_identity(void *handle) {
-  emulated_lock();
-  const emulated_stream *s = find(handle);
-  uint64_t identity = ((uint64_t)getpid() << 32) + (s ? s->number : 0);
-  emulated_unlock();
-  return identity;
-}
+/* ------------------------------------------------------------------ the end */
 
 int emulated_streams_end(void) {
   int left = 0;
@@ -310,6 +225,7 @@ void *emulated_task_new(size_t size, void (*run)(emulated_task *task)) {
   emulated_task *task = calloc(1, size);
   if (task) {
     task->run = run;
+    task->size = size;
   }
   return task;
 }
@@ -317,7 +233,11 @@ void *emulated_task_new(size_t size, void (*run)(emulated_task *task)) {
 int emulated_put(void *handle, emulated_task *task) {
   emulated_before(task);
   emulated_lock();
-  emulated_stream *s = find(handle);
+  emulated_stream *s = emulated_stream_find(handle);
+  if (s && emulated_capture_takes(s, task)) {
+    emulated_unlock();
+    return 0;
+  }
   if (s) {
     *(s->last ? &s->last->next : &s->first) = task;
     s->last = task;

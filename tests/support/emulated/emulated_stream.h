@@ -6,7 +6,7 @@
 /* Streams of emulated devices as their parts see them: a thread, what it was given, and when it
  * may take that up. All with the lock. */
 
-#include "tests/support/emulated/emulated_internal.h"
+#include "tests/support/emulated/emulated_graph.h"
 
 typedef struct emulated_stream {
   struct emulated_stream *next;
@@ -18,11 +18,20 @@ typedef struct emulated_stream {
   uint64_t put, done;           /* tasks so far */
   uint64_t goal;                /* done when all is over that somebody waits for */
   bool is_destroyed, has_ended; /* the thread goes on until it has nothing left */
-  bool is_work, is_captured, is_busy, is_chosen;
-  int queue; /* -1: its own */
+  bool is_work, is_busy, is_chosen;
+  int queue;                  /* -1: its own */
+  emulated_frontier captured; /* how far it has come where it is captured */
+  int branch;                 /* there */
 } emulated_stream;
 
 extern emulated_stream *emulated_streams;
+
+/* The stream behind a handle, NULL where there is none. */
+emulated_stream *emulated_stream_find(void *handle);
+/* A stream for a branch of an executable graph, with a queue of its own; NULL: no thread. Without
+ * the lock; ended at once, as far as its maker is concerned. */
+void *emulated_branch_begin(int device);
+void emulated_branch_end(void *stream);
 
 /* --------------------------------------------------------------- emulated_turn.c */
 

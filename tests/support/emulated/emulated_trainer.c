@@ -4,7 +4,11 @@
 
 #include "tests/support/emulated/emulated_device.h"
 
-static void *stream;
+enum { EVENTS_MAX = BACKEND_MARKS + 1 };
+
+static void *stream, *other;
+static void *events[EVENTS_MAX];
+static int event_count;
 
 static int count(int *devices) {
   return emulated_table()->count(devices);
@@ -43,7 +47,25 @@ static int finish(void *of) {
   return emulated_table()->stream.finish(of);
 }
 
-const backend *emulated_trainer_open(int number, const char **why) {
+static int fork_stream(void **made) {
+  int error = emulated_table()->stream.create(&other);
+  *made = other;
+  return error;
+}
+
+static int record(void **event, void *in) {
+  const lcomm_device_table *table = emulated_table();
+  if (!*event && event_count < EVENTS_MAX && table->event.create(false, event) == 0) {
+    events[event_count++] = *event;
+  }
+  return table->event.record(*event, in);
+}
+
+static int follow(void *in, void *event) {
+  return emulated_table()->stream.wait(in, event);
+}
+
+const backend *emulated_trainer_open(int number, precision_kind stored, const char **why) {
   static const train_cuda_calls calls = {.count = count,
                                          .open = open_device,
                                          .explain = explain,
@@ -51,11 +73,21 @@ const backend *emulated_trainer_open(int number, const char **why) {
                                          .free = release,
                                          .copy = copy,
                                          .clear = clear,
-                                         .finish = finish};
-  return train_cuda_open(&calls, number, why);
+                                         .finish = finish,
+                                         .fork = fork_stream,
+                                         .record = record,
+                                         .follow = follow};
+  return train_cuda_open(&calls, number, stored, why);
 }
 
 void emulated_trainer_close(void) {
-  emulated_table()->stream.destroy(stream);
-  stream = NULL;
+  const lcomm_device_table *table = emulated_table();
+  for (; event_count > 0; event_count--) {
+    (void)table->event.destroy(events[event_count - 1]);
+  }
+  (void)table->stream.destroy(stream);
+  if (other) {
+    (void)table->stream.destroy(other);
+  }
+  stream = other = NULL;
 }

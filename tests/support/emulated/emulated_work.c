@@ -57,6 +57,9 @@ int emulated_copy(void *destination, const void *source, size_t size, void *stre
   }
   bool from_host = is_of_host(source, size, &error);
   bool to_host = is_of_host(destination, size, &error);
+  if (error == 0 && (from_host || to_host) && emulated_stream_is_captured(stream)) {
+    return EMULATED_CAPTURE_UNSUPPORTED; /* what is there when the graph is launched, nobody says */
+  }
   if (error == 0) {
     error = put_copy(destination, source, size, from_host, stream);
   }
@@ -70,7 +73,7 @@ int emulated_copy_in(void *destination, const void *source, size_t size, void *s
     return 0;
   }
   bool to_host = is_of_host(destination, size, &error);
-  if (to_host || error != 0) {
+  if (to_host || error != 0 || emulated_stream_is_captured(stream)) {
     return EMULATED_INVALID_VALUE;
   }
   return put_copy(destination, source, size, true, stream);
@@ -179,16 +182,29 @@ static int put_write(void *stream, const lcomm_device_number *it) {
   return emulated_put(stream, &task->base);
 }
 
+/* By a kernel, as where streams cannot. */
+static int launch_numbers(void *stream, const lcomm_device_number *list, uint32_t count) {
+  int error = 0;
+  for (uint32_t i = 0; i < count && error == 0; i++) {
+    lcomm_cuda_number it = {list[i].place, list[i].number, list[i].task == LCOMM_DEVICE_AWAIT};
+    error = emulated.setup.kernels->numbers(&it, 1, stream);
+  }
+  return error;
+}
+
 int emulated_stream_numbers(void *stream, const lcomm_device_number *list, uint32_t count) {
   int error = 0;
   emulated_enter(EMULATED_CALL_STREAM_NUMBERS);
-  if (emulated.setup.without_wait_value || !emulated_stream_is_work(stream)) {
+  if (!emulated_stream_is_work(stream)) {
     return EMULATED_NOT_SUPPORTED;
   }
   for (uint32_t i = 0; i < count; i++) {
     if (!is_place_of_value(list[i].place)) {
       return EMULATED_INVALID_VALUE;
     }
+  }
+  if (emulated.setup.without_wait_value) {
+    return launch_numbers(stream, list, count);
   }
   for (uint32_t i = 0; i < count && error == 0; i++) {
     error = list[i].task == LCOMM_DEVICE_AWAIT

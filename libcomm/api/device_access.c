@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Devices, for libraries that call no CUDA themselves. */
+
+#include "libcomm/device/device.h"
+#include "libcomm/include/libcomm_interpose.h"
+
+/* The table, or NULL with the thread's sentence. */
+static const lcomm_device_table *find(const char *call) {
+  lcomm_why why;
+  const lcomm_device_table *table = lcomm_device_get(&why);
+  if (!table) {
+    (void)lcomm_error_thread(LCOMM_ERR_SYSTEM, "%s: %s", call, why.text);
+  }
+  return table;
+}
+
+static lcomm_status ended(const lcomm_device_table *table, const char *call, int error) {
+  return error == 0 ? LCOMM_OK
+                    : lcomm_error_thread(LCOMM_ERR_SYSTEM, "%s: %s", call, table->explain(error));
+}
+
+static lcomm_status is_null(const char *call) {
+  return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: a pointer is NULL", call);
+}
+
+lcomm_status lcomm_device_use(int device) {
+  const lcomm_device_table *table = find("lcomm_device_use");
+  return table ? ended(table, "lcomm_device_use", table->use(device)) : LCOMM_ERR_SYSTEM;
+}
+
+lcomm_status lcomm_device_current(int *device) {
+  if (!device) {
+    return is_null("lcomm_device_current");
+  }
+  const lcomm_device_table *table = find("lcomm_device_current");
+  return table ? ended(table, "lcomm_device_current", table->current(device)) : LCOMM_ERR_SYSTEM;
+}
+
+lcomm_status lcomm_device_memory_alloc(size_t size, void **memory) {
+  if (!memory) {
+    return is_null("lcomm_device_memory_alloc");
+  }
+  const lcomm_device_table *table = find("lcomm_device_memory_alloc");
+  void *got = NULL;
+  lcomm_status status = LCOMM_ERR_SYSTEM;
+  if (table) {
+    status = ended(table, "lcomm_device_memory_alloc", table->memory.get(size, &got));
+  }
+  if (status == LCOMM_OK) {
+    *memory = got;
+  }
+  return status;
+}
+
+lcomm_status lcomm_device_memory_free(void *memory) {
+  if (!memory) {
+    return LCOMM_OK;
+  }
+  const lcomm_device_table *table = find("lcomm_device_memory_free");
+  return table ? ended(table, "lcomm_device_memory_free", table->memory.free(memory))
+               : LCOMM_ERR_SYSTEM;
+}
+
+static lcomm_status copy(const char *call, void *to, const void *from, size_t size, void *stream,
+                         int waits) {
+  if (size == 0) {
+    return LCOMM_OK;
+  }
+  if (!to || !from) {
+    return is_null(call);
+  }
+  const lcomm_device_table *table = find(call);
+  if (!table) {
+    return LCOMM_ERR_SYSTEM;
+  }
+  int error = table->copy(to, from, size, stream);
+  error = error || !waits ? error : table->stream.finish(stream);
+  return ended(table, call, error);
+}
+
+lcomm_status lcomm_device_copy_on_stream(void *to, const void *from, size_t size, void *stream) {
+  return copy("lcomm_device_copy_on_stream", to, from, size, stream, 0);
+}
+
+lcomm_status lcomm_device_read(void *to, const void *from, size_t size, void *stream) {
+  return copy("lcomm_device_read", to, from, size, stream, 1);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/engine/device_batch.h"
+
+/* Between payloads of slots that follow each other lie their headers, and room for short ones. */
+enum { GAP_MAX = LCOMM_REMOTE_INLINE_SIZE + 128 };
+
+static lcomm_status check(lcomm_run *run, int error) {
+  return lcomm_run_device_check(run, "a computation", error);
+}
+
+/* ---------------------------------------------------------------- crossings */
+
+static uint8_t *here(const lcomm_run *run, uint32_t slot) {
+  return run->slots[slot].own_payload;
+}
+
+static uint8_t *there(const lcomm_run *run, uint32_t slot) {
+  return run->device->slots[slot].payload;
+}
+
+/* Only slots that follow each other: else what lies between is a payload of another one. */
+bool lcomm_device_batch_is_row(const lcomm_run *run, uint32_t slot, uint32_t next) {
+  if (next != slot + 1 || here(run, next) < here(run, slot)) {
+    return false;
+  }
+  size_t apart = (size_t)(here(run, next) - here(run, slot));
+  size_t size = run->slots[slot].capacity;
+  return there(run, slot) + apart == there(run, next) && apart >= size && apart - size <= GAP_MAX;
+}
+
+static void sort(lcomm_device_crossing *it) {
+  for (uint32_t i = 1; i < it->count; i++) {
+    uint32_t slot = it->slots[i], k = i;
+    for (; k > 0 && it->slots[k - 1] > slot; k--) {
+      it->slots[k] = it->slots[k - 1];
+    }
+    it->slots[k] = slot;
+  }
+}
+
+static lcomm_status put_row(lcomm_run *run, uint32_t first, uint32_t last, bool comes) {
+  const lcomm_run_device *device = run->device;
+  size_t size = (size_t)(here(run, last) - here(run, first)) + run->slots[last].payload_size;
+  uint8_t *to = comes ? there(run, first) : here(run, first);
+  const uint8_t *from = comes ? here(run, first) : there(run, first);
+  return lcomm_run_device_check(run, "a copy", device->table->copy(to, from, size, device->stream));
+}
+
+static lcomm_status put_crossing(lcomm_run *run, lcomm_device_crossing *it, bool comes) {
+  lcomm_status status = LCOMM_OK;
+  sort(it);
+  for (uint32_t i = 0; i < it->count && status == LCOMM_OK;) {
+    uint32_t first = i++;
+    while (i < it->count && lcomm_device_batch_is_row(run, it->slots[i - 1], it->slots[i])) {
+      i++;
+    }
+    status = put_row(run, it->slots[first], it->slots[i - 1], comes);
+  }
+  it->count = 0;
+  return status;
+}
+
+static lcomm_status add_slot(lcomm_run *run, lcomm_device_crossing *it, uint32_t slot) {
+  if (it->count == LCOMM_DEVICE_BATCH_SLOTS) {
+    LCOMM_TRY(lcomm_device_batch_flush(run));
+  }
+  it->slots[it->count++] = slot;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_device_batch_in(lcomm_run *run, uint32_t slot) {
+  return add_slot(run, &run->device->batch->in, slot);
+}
+
+lcomm_status lcomm_device_batch_out(lcomm_run *run, uint32_t slot) {
+  return add_slot(run, &run->device->batch->out, slot);
+}
+
+/* ----------------------------------------------------------------- launches */
+
+static bool is_alike(const lcomm_cuda_encode *a, const lcomm_cuda_encode *b) {
+  return a->code.kind == b->code.kind && a->feedback == b->feedback;
+}
+
+lcomm_status lcomm_device_batch_encode(lcomm_run *run, const lcomm_cuda_encode *it) {
+  lcomm_device_batch *batch = run->device->batch;
+  if (it->n == 0) {
+    return LCOMM_OK;
+  }
+  if (batch->encode_count == LCOMM_CUDA_LIST_MAX ||
+      (batch->encode_count > 0 && !is_alike(&batch->encodes[0], it))) {
+    LCOMM_TRY(lcomm_device_batch_flush(run));
+  }
+  batch->encodes[batch->encode_count++] = *it;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_device_batch_decode(lcomm_run *run, const lcomm_cuda_decode *it) {
+  lcomm_device_batch *batch = run->device->batch;
+  if (it->n == 0) {
+    return LCOMM_OK;
+  }
+  if (batch->decode_count == LCOMM_CUDA_LIST_MAX ||
+      (batch->decode_count > 0 && batch->decodes[0].code.kind != it->code.kind)) {
+    LCOMM_TRY(lcomm_device_batch_flush(run));
+  }
+  batch->decodes[batch->decode_count++] = *it;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_device_batch_copy(lcomm_run *run, void *to, const void *from, size_t size) {
+  lcomm_device_batch *batch = run->device->batch;
+  if (batch->copy_count == LCOMM_CUDA_LIST_MAX) {
+    LCOMM_TRY(lcomm_device_batch_flush(run));
+  }
+  batch->copies[batch->copy_count++] = (lcomm_cuda_copy){from, to, size};
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_device_batch_fetch(lcomm_run *run, const lcomm_cuda_fetch *it) {
+  lcomm_device_batch *batch = run->device->batch;
+  if (batch->fetch_count == LCOMM_CUDA_LIST_MAX) {
+    LCOMM_TRY(lcomm_device_batch_flush(run));
+  }
+  batch->fetches[batch->fetch_count++] = *it;
+  return LCOMM_OK;
+}
+
+static lcomm_status launch(lcomm_run *run) {
+  const lcomm_run_device *device = run->device;
+  const lcomm_cuda_kernels *kernels = device->table->kernels;
+  lcomm_device_batch *batch = device->batch;
+  uint32_t encodes = batch->encode_count, decodes = batch->decode_count, copies = batch->copy_count;
+  uint32_t fetches = batch->fetch_count;
+  batch->encode_count = batch->decode_count = batch->copy_count = batch->fetch_count = 0;
+  LCOMM_TRY(check(run, kernels->fetch_list(batch->fetches, fetches, device->stream)));
+  LCOMM_TRY(check(run, kernels->encode_list(batch->encodes, encodes, device->stream)));
+  LCOMM_TRY(check(run, kernels->decode_list(batch->decodes, decodes, device->stream)));
+  return check(run, kernels->copy_list(batch->copies, copies, device->stream));
+}
+
+lcomm_status lcomm_device_batch_flush(lcomm_run *run) {
+  if (!lcomm_device_batch_is_open(run)) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(put_crossing(run, &run->device->batch->in, true));
+  LCOMM_TRY(launch(run));
+  return put_crossing(run, &run->device->batch->out, false);
+}
+
+/* ------------------------------------------------------------ begin and end */
+
+void lcomm_device_batch_open(lcomm_run *run) {
+  lcomm_device_batch *batch = run->device->batch;
+  batch->in.count = batch->out.count = 0;
+  batch->encode_count = batch->decode_count = batch->copy_count = batch->fetch_count = 0;
+  batch->is_open = true;
+}
+
+lcomm_status lcomm_device_batch_close(lcomm_run *run) {
+  lcomm_status status = lcomm_device_batch_flush(run);
+  run->device->batch->is_open = false;
+  return status;
+}

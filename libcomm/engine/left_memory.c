@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/engine/left_memory.h"
+
+#include <stdlib.h>
+
+#include "libcomm/engine/run_device.h"
+#include "libcomm/engine/tape.h"
+
+enum { PIECES = 6 };
+
+typedef struct left_memory {
+  struct left_memory *next;
+  lcomm_graph_life *graph;
+  int ordinal;
+  void *device[PIECES], *pinned[PIECES];
+} left_memory;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static left_memory *all;
+
+static void *taken(void **place) {
+  void *memory = *place;
+  *place = NULL;
+  return memory;
+}
+
+/* Without memory to remember them by, they stay. */
+void lcomm_left_memory_take(lcomm_run *run) {
+  lcomm_run_device *device = run->device;
+  lcomm_recording *recording = run->recording;
+  left_memory it = {
+      .graph = recording->graph,
+      .ordinal = device->ordinal,
+      .device = {taken((void **)&run->own_vector), taken((void **)&run->own_input),
+                 taken((void **)&device->memory), taken((void **)&device->found),
+                 taken((void **)&device->squares), taken((void **)&recording->device_seed)},
+      .pinned = {taken((void **)&run->arena), taken((void **)&run->tape->numbers),
+                 taken((void **)&device->payload_sizes), taken((void **)&device->found_here),
+                 taken((void **)&recording->seed)}};
+  recording->graph = NULL;
+  left_memory *kept = malloc(sizeof *kept);
+  if (!kept) {
+    return;
+  }
+  *kept = it;
+  pthread_mutex_lock(&lock);
+  kept->next = all;
+  all = kept;
+  pthread_mutex_unlock(&lock);
+}
+
+/* One whose graph is gone, no longer in the list; NULL. */
+static left_memory *take_free(void) {
+  pthread_mutex_lock(&lock);
+  left_memory **at = &all;
+  while (*at && !atomic_load(&(*at)->graph->is_over)) {
+    at = &(*at)->next;
+  }
+  left_memory *it = *at;
+  if (it) {
+    *at = it->next;
+  }
+  pthread_mutex_unlock(&lock);
+  return it;
+}
+
+static void give_back(const left_memory *it) {
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  int before = it->ordinal;
+  (void)table->current(&before);
+  (void)table->use(it->ordinal);
+  for (int i = 0; i < PIECES; i++) {
+    (void)table->memory.free(it->device[i]);
+    (void)table->memory.pinned_free(it->pinned[i]);
+  }
+  (void)table->use(before);
+}
+
+void lcomm_left_memory_free(void) {
+  for (left_memory *it = take_free(); it; it = take_free()) {
+    give_back(it);
+    free(it->graph);
+    free(it);
+  }
+}

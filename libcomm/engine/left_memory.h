@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_ENGINE_LEFT_MEMORY_H
+#define LCOMM_ENGINE_LEFT_MEMORY_H
+
+/* Memory that a graph refers to whose communicator is gone: the graph may still be launched, and
+ * passes through it. Of the process; freed by a later call, of any communicator, that makes a run
+ * on a device, once the graph is gone, too. */
+
+#include "libcomm/engine/recording.h"
+
+/* Take all that lanes use from the run of a recording; the rest is its owner's to free. */
+void lcomm_left_memory_take(lcomm_run *run);
+
+/* Free what no graph refers to any more. No turn is held: it waits for the device. */
+void lcomm_left_memory_free(void);
+
+#endif

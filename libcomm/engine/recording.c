@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Recordings: made by a capture, freed when nothing refers to them any more. */
+
+#include "libcomm/engine/recording.h"
+
+#include <stdlib.h>
+
+#include "libcomm/base/clock.h"
+#include "libcomm/engine/backend.h"
+#include "libcomm/engine/left_memory.h"
+#include "libcomm/engine/operation.h"
+#include "libcomm/engine/progress_thread.h"
+#include "libcomm/engine/run_device.h"
+#include "libcomm/engine/tape_internal.h"
+
+static lcomm_status got(const lcomm_run *run, const char *what, int error) {
+  return error == 0
+             ? LCOMM_OK
+             : lcomm_error_thread(LCOMM_ERR_SYSTEM, "device %d gives no %s: %s",
+                                  run->device->ordinal, what, run->device->table->explain(error));
+}
+
+/* By whoever lets go of the last of a graph, in any thread. */
+static void release_graph(void *life) {
+  atomic_store(&((lcomm_graph_life *)life)->is_over, true);
+}
+
+/* -------------------------------------------------------------------- making */
+
+static bool rounds_by_chance(const lcomm_plan *plan) {
+  bool any = false;
+  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
+    any |= plan->stages[i].format.stochastic;
+  }
+  return any;
+}
+
+static lcomm_status make_seed(lcomm_recording *it) {
+  const lcomm_device_memory *memory = &it->run->device->table->memory;
+  if (!rounds_by_chance(it->run->plan)) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(
+      got(it->run, "pinned memory", memory->pinned_get(sizeof *it->seed, (void **)&it->seed)));
+  *it->seed = 0;
+  LCOMM_TRY(
+      got(it->run, "memory", memory->get(sizeof *it->device_seed, (void **)&it->device_seed)));
+  it->run->device->more_seed = it->device_seed;
+  return LCOMM_OK;
+}
+
+/* What was copied to the device for the run is there before anything of it is captured. */
+static lcomm_status take_lanes(lcomm_run *run, uint64_t capture) {
+  int error = 0;
+  LCOMM_TRY(got(run, "kernels", run->device->table->stream.finish(run->device->stream)));
+  run->tape->lanes = lcomm_lanes_captured(run->comm, run->device->ordinal, capture, &error);
+  LCOMM_TRY(run->tape->lanes ? LCOMM_OK : got(run, "stream", error));
+  lcomm_tape_turn_to(run, LCOMM_LANE_ENCODE);
+  return LCOMM_OK;
+}
+
+static lcomm_status keep_graph(lcomm_recording *it, void *stream) {
+  it->graph = calloc(1, sizeof *it->graph);
+  return it->graph ? got(it->run, "hold of the graph",
+                         it->run->device->table->stream.retain(stream, release_graph, it->graph))
+                   : LCOMM_ERR_MEMORY;
+}
+
+static lcomm_status make_parts(lcomm_recording *it, void *stream, uint64_t capture) {
+  LCOMM_TRY(take_lanes(it->run, capture));
+  LCOMM_TRY(make_seed(it));
+  LCOMM_TRY(lcomm_acknowledgements_make(it));
+  LCOMM_TRY(lcomm_tape_record(it->run));
+  return keep_graph(it, stream); /* last: nothing fails while the graph has it */
+}
+
+static bool has_messages(const lcomm_plan *plan) {
+  bool any = false;
+  for (uint32_t i = 0; i < plan->schedule.step_count; i++) {
+    any |= lcomm_step_is_message(&plan->schedule.steps[i]);
+  }
+  return any;
+}
+
+static lcomm_status make_recording(lcomm_run *run, void *stream, uint64_t capture) {
+  lcomm_recording *it = calloc(1, sizeof *it);
+  if (!it) {
+    return LCOMM_ERR_MEMORY;
+  }
+  run->recording = it;
+  run->channel = ++run->comm->recordings.channels;
+  it->run = run;
+  it->has_messages = has_messages(run->plan);
+  lcomm_run_entry entry = lcomm_run_enter(run);
+  lcomm_status status = make_parts(it, stream, capture);
+  lcomm_run_leave(run, entry);
+  return status;
+}
+
+lcomm_status lcomm_recording_create(lcomm_comm *comm, lcomm_plan *plan, void *stream,
+                                    uint64_t capture, lcomm_recording **recording) {
+  lcomm_run *run = NULL;
+  lcomm_status status = lcomm_run_create(comm, plan, LCOMM_SEQUENCE_SPACE_CALLS, &run);
+  if (status == LCOMM_OK) {
+    status = make_recording(run, stream, capture);
+    *recording = run->recording;
+  }
+  if (status == LCOMM_ERR_MEMORY) {
+    lcomm_error_thread(status, "no memory for a call that is captured into a graph");
+  }
+  if (status == LCOMM_OK) {
+    return LCOMM_OK;
+  }
+  status = lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
+  lcomm_run_retire(comm, run);
+  return status;
+}
+
+/* Seeds differ from those of calls, and of other recordings. */
+void lcomm_recording_rewind(lcomm_recording *recording) {
+  lcomm_run *run = recording->run;
+  lcomm_run_start(run, &run->data, UINT32_C(1) << 31 | run->channel);
+  lcomm_tape_forget(run);
+  lcomm_tape_rewind(run);
+}
+
+void lcomm_recording_open(lcomm_recording *recording) {
+  lcomm_comm *comm = recording->run->comm;
+  recording->next = comm->recordings.first;
+  comm->recordings.first = recording;
+  comm->recordings.moved_s = lcomm_clock_s();
+  if (atomic_load(&comm->errors.status) != LCOMM_OK) {
+    lcomm_recordings_close(comm);
+  }
+  if (comm->progress_thread) { /* it sleeps as long as it may */
+    lcomm_progress_thread_wake(comm->progress_thread);
+  }
+}
+
+/* ----------------------------------------------------------------------- end */
+
+static bool is_gone(const lcomm_recording *it) {
+  return atomic_load(&it->graph->is_over) && it->state != LCOMM_RECORDING_REPLAYS;
+}
+
+void lcomm_recordings_retire(lcomm_comm *comm) {
+  for (lcomm_recording **at = &comm->recordings.first; *at;) {
+    lcomm_recording *it = *at;
+    if (!is_gone(it) || it->state == LCOMM_RECORDING_ACKNOWLEDGES) {
+      at = &it->next;
+      continue;
+    }
+    *at = it->next;
+    lcomm_run_retire(comm, it->run);
+  }
+}
+
+void lcomm_recordings_free(lcomm_comm *comm) {
+  lcomm_recordings_close(comm);
+  while (comm->recordings.first) {
+    lcomm_recording *it = comm->recordings.first;
+    comm->recordings.first = it->next;
+    if (!atomic_load(&it->graph->is_over) && !it->run->messages.abandoned) {
+      lcomm_left_memory_take(it->run);
+    }
+    lcomm_run_destroy(it->run);
+  }
+}
+
+void lcomm_recording_free(lcomm_recording *it) {
+  const lcomm_device_memory *memory = &it->run->device->table->memory;
+  (void)memory->pinned_free(it->seed);
+  (void)memory->free(it->device_seed);
+  free(it->acks);
+  free(it->graph);
+  free(it);
+}

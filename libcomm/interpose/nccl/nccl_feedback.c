@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/interpose/nccl/nccl_feedback.h"
+
+#include <stdlib.h>
+
+struct lcomm_nccl_feedback {
+  lcomm_comm *comm;
+  lcomm_interpose_ef *ef;
+};
+
+lcomm_nccl_feedback *lcomm_nccl_feedback_create(lcomm_comm *comm, uint32_t step_calls) {
+  lcomm_nccl_feedback *mine = calloc(1, sizeof *mine);
+  lcomm_interpose_ef *ef = mine ? lcomm_interpose_ef_create(step_calls) : NULL;
+  if (!ef) {
+    free(mine);
+    return NULL;
+  }
+  mine->comm = comm;
+  mine->ef = ef;
+  return mine;
+}
+
+void lcomm_nccl_feedback_destroy(lcomm_nccl_feedback *feedback) {
+  if (!feedback) {
+    return;
+  }
+  lcomm_interpose_ef_destroy(feedback->ef);
+  free(feedback);
+}
+
+/* ------------------------------------------------------------------ deciding */
+
+lcomm_status lcomm_nccl_feedback_next(lcomm_nccl_feedback *feedback, uint64_t count, lcomm_op op,
+                                      lcomm_nccl_site *site) {
+  lcomm_status status;
+  site->feedback = feedback;
+  site->what = lcomm_interpose_ef_next(feedback->ef, count, op, &status);
+  if (status == LCOMM_OK && site->what != LCOMM_INTERPOSE_PLAIN) {
+    site->number = lcomm_interpose_ef_site(feedback->ef);
+  }
+  return status;
+}
+
+bool lcomm_nccl_feedback_flushes(lcomm_nccl_feedback *feedback, uint64_t count, lcomm_op op,
+                                 lcomm_nccl_site *site) {
+  return lcomm_nccl_feedback_carries(feedback) &&
+         lcomm_nccl_feedback_next(feedback, count, op, site) == LCOMM_OK &&
+         site->what == LCOMM_INTERPOSE_FLUSH;
+}
+
+void lcomm_nccl_feedback_suspend(lcomm_nccl_feedback *feedback) {
+  if (feedback) {
+    lcomm_interpose_ef_suspend(feedback->ef);
+  }
+}
+
+void lcomm_nccl_feedback_resume(lcomm_nccl_feedback *feedback) {
+  if (feedback) {
+    lcomm_interpose_ef_resume(feedback->ef);
+  }
+}
+
+bool lcomm_nccl_feedback_carries(const lcomm_nccl_feedback *feedback) {
+  return feedback && lcomm_interpose_ef_carrying(feedback->ef) > 0;
+}
+
+bool lcomm_nccl_feedback_aliased(lcomm_nccl_feedback *feedback, const void *buffer) {
+  return lcomm_interpose_ef_aliased(feedback->ef, buffer);
+}
+
+unsigned lcomm_nccl_feedback_period(const lcomm_nccl_feedback *feedback) {
+  return lcomm_interpose_ef_period(feedback->ef);
+}
+
+lcomm_comm *lcomm_nccl_feedback_comm(const lcomm_nccl_feedback *feedback) {
+  return feedback->comm;
+}
+
+/* ------------------------------------------------------------------- making */
+
+lcomm_status lcomm_nccl_feedback_sum(const lcomm_nccl_site *site, const void *send, void *receive,
+                                     void *stream) {
+  lcomm_nccl_feedback *feedback = site->feedback;
+  lcomm_residual *residual = NULL;
+  lcomm_status status =
+      lcomm_interpose_ef_residual(feedback->ef, site->number, feedback->comm, &residual);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  return site->what == LCOMM_INTERPOSE_EF
+             ? lcomm_allreduce_ef_on_stream(residual, send, receive, stream)
+             : lcomm_allreduce_flush_on_stream(residual, send, receive, stream);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_INTERPOSE_NCCL_FEEDBACK_H
+#define LCOMM_INTERPOSE_NCCL_FEEDBACK_H
+
+/* Error feedback of sums that name no buffer (interpose_ef_by_pattern.h), in order with streams: a
+ * call site has a residual, and its next sum waits for its last one. All with the lock of the
+ * backing. */
+
+#include "libcomm/interpose/interpose_ef_by_pattern.h"
+#include "libcomm_interpose.h"
+
+typedef struct lcomm_nccl_feedback lcomm_nccl_feedback;
+
+/* Where a sum's residual is. */
+typedef struct lcomm_nccl_site {
+  lcomm_nccl_feedback *feedback; /* NULL: the sum has none */
+  lcomm_interpose_feedback what;
+  uint32_t number;
+} lcomm_nccl_site;
+
+/* Of a communicator whose policy asks for it, which lives longer. NULL: no memory. */
+lcomm_nccl_feedback *lcomm_nccl_feedback_create(lcomm_comm *comm, uint32_t step_calls);
+
+/* Wait for the sums in flight, forget all. NULL ok. */
+void lcomm_nccl_feedback_destroy(lcomm_nccl_feedback *feedback);
+
+/* Decide about the next sum with error feedback. PLAIN: NCCL makes it, exactly. MEMORY: this rank
+ * cannot make it. */
+lcomm_status lcomm_nccl_feedback_next(lcomm_nccl_feedback *feedback, uint64_t count, lcomm_op op,
+                                      lcomm_nccl_site *site);
+
+/* Decide about an all-reduce of float32 after the policy has gone: does it flush what a call site
+ * carries? */
+bool lcomm_nccl_feedback_flushes(lcomm_nccl_feedback *feedback, uint64_t count, lcomm_op op,
+                                 lcomm_nccl_site *site);
+
+/* Compress no further sums, or do so again. NULL ok. */
+void lcomm_nccl_feedback_suspend(lcomm_nccl_feedback *feedback);
+void lcomm_nccl_feedback_resume(lcomm_nccl_feedback *feedback);
+
+/* Is there a residual that was not flushed? NULL: no. */
+bool lcomm_nccl_feedback_carries(const lcomm_nccl_feedback *feedback);
+
+/* Do several buffers take turns at the call site of the last answer? True once. */
+bool lcomm_nccl_feedback_aliased(lcomm_nccl_feedback *feedback, const void *buffer);
+unsigned lcomm_nccl_feedback_period(const lcomm_nccl_feedback *feedback);
+
+/* Make the sum of a site in order with the stream, behind the site's last one. */
+lcomm_status lcomm_nccl_feedback_sum(const lcomm_nccl_site *site, const void *send, void *receive,
+                                     void *stream);
+
+/* Where it lives. */
+lcomm_comm *lcomm_nccl_feedback_comm(const lcomm_nccl_feedback *feedback);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Groups: calls of a thread that begin together, when its outermost group ends. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/interpose/nccl/nccl_comm.h"
+
+/* A list whose memory stays: a group as long as one before needs none. */
+typedef struct list {
+  void *items;
+  size_t count, room;
+} list;
+
+/* Of one thread. */
+typedef struct group {
+  int depth;
+  list calls;   /* of lcomm_nccl_call */
+  list makings; /* of lcomm_nccl_making */
+} group;
+
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool has_key;
+
+static void forget(void *of_thread) {
+  group *mine = of_thread;
+  free(mine->calls.items);
+  free(mine->makings.items);
+  free(mine);
+}
+
+static void make_key(void) {
+  has_key = pthread_key_create(&key, forget) == 0;
+}
+
+/* NULL: there is no memory. */
+static group *group_of_thread(void) {
+  pthread_once(&once, make_key);
+  group *mine = has_key ? pthread_getspecific(key) : NULL;
+  if (!mine && has_key) {
+    mine = calloc(1, sizeof *mine);
+    if (mine && pthread_setspecific(key, mine) != 0) {
+      free(mine);
+      mine = NULL;
+    }
+  }
+  return mine;
+}
+
+/* -------------------------------------------------------------- submitting */
+
+static ncclResult_t append(list *to, const void *item, size_t size) {
+  if (to->count == to->room) {
+    size_t room = to->room ? 2 * to->room : 16;
+    void *items = realloc(to->items, room * size);
+    if (!items) {
+      return lcomm_nccl_fail(ncclSystemError, "there is no memory for a group of %zu calls", room);
+    }
+    to->items = items;
+    to->room = room;
+  }
+  memcpy((char *)to->items + to->count++ * size, item, size);
+  return ncclSuccess;
+}
+
+ncclResult_t lcomm_nccl_submit(const lcomm_nccl_call *call) {
+  group *mine = group_of_thread();
+  return mine && mine->depth > 0 ? append(&mine->calls, call, sizeof *call) : call->make(call);
+}
+
+ncclResult_t lcomm_nccl_submit_making(const lcomm_nccl_making *making) {
+  group *mine = group_of_thread();
+  if (mine && mine->depth > 0) {
+    ncclResult_t result = append(&mine->makings, making, sizeof *making);
+    if (result != ncclSuccess) {
+      lcomm_nccl_comm_free(making->comm);
+    }
+    return result;
+  }
+  lcomm_nccl_making copy = *making;
+  return lcomm_nccl_make_all(&copy, 1);
+}
+
+/* ------------------------------------------------------------- start and end */
+
+ncclResult_t lcomm_nccl_group_start(void) {
+  group *mine = group_of_thread();
+  if (!mine) {
+    return lcomm_nccl_fail(ncclSystemError, "ncclGroupStart: there is no memory");
+  }
+  mine->depth++;
+  return ncclSuccess;
+}
+
+/* The first failure ends the group: calls behind it are not made. */
+static ncclResult_t make_calls(const list *calls) {
+  const lcomm_nccl_call *all = calls->items;
+  ncclResult_t result = ncclSuccess;
+  for (int turn = 0; turn < LCOMM_NCCL_TURN_COUNT; turn++) {
+    for (size_t i = 0; i < calls->count && result == ncclSuccess; i++) {
+      result = (int)all[i].turn == turn ? all[i].make(&all[i]) : result;
+    }
+  }
+  return result;
+}
+
+ncclResult_t lcomm_nccl_group_end(void) {
+  group *mine = group_of_thread();
+  if (!mine || mine->depth == 0) {
+    return lcomm_nccl_fail(ncclInvalidUsage, "ncclGroupEnd: this thread is in no group");
+  }
+  mine->depth--;
+  if (mine->depth > 0) {
+    return ncclSuccess;
+  }
+  ncclResult_t made = lcomm_nccl_make_all(mine->makings.items, mine->makings.count);
+  bool goes_on = made == ncclSuccess || made == ncclInProgress;
+  ncclResult_t result = goes_on ? make_calls(&mine->calls) : made;
+  mine->makings.count = mine->calls.count = 0;
+  return result == ncclSuccess ? made : result;
+}
+
+void lcomm_nccl_group_drop(void) {
+  group *mine = group_of_thread();
+  if (!mine || --mine->depth > 0) {
+    return;
+  }
+  lcomm_nccl_making *makings = mine->makings.items;
+  for (size_t i = 0; i < mine->makings.count; i++) {
+    lcomm_nccl_comm_free(makings[i].comm);
+  }
+  mine->makings.count = mine->calls.count = 0;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Sums of NCCL, each one of libcomm in order with its stream. */
+
+#include <string.h>
+
+#include "libcomm/interpose/nccl/nccl_comm.h"
+
+/* ------------------------------------------------------ types and operations */
+
+bool lcomm_nccl_moved_type(ncclDataType_t type, lcomm_dtype *as) {
+  static const lcomm_dtype types[] = {
+      [ncclInt8] = LCOMM_INT8,        [ncclUint8] = LCOMM_UINT8,
+      [ncclInt32] = LCOMM_INT32,      [ncclUint32] = LCOMM_INT32,
+      [ncclInt64] = LCOMM_INT64,      [ncclUint64] = LCOMM_INT64,
+      [ncclFloat16] = LCOMM_FLOAT16,  [ncclFloat32] = LCOMM_FLOAT32,
+      [ncclFloat64] = LCOMM_FLOAT64,  [ncclBfloat16] = LCOMM_BFLOAT16,
+      [ncclFloat8e4m3] = LCOMM_UINT8, [ncclFloat8e5m2] = LCOMM_UINT8};
+  if ((unsigned)type >= sizeof(types) / sizeof *types) {
+    return false;
+  }
+  *as = types[type];
+  return true;
+}
+
+/* Unsigned numbers of 32 and 64 bits are summed as signed ones, which gives the same bits; libcomm
+ * has no other operation on them, no product, no sums of 8-bit floats, and no factors of whole
+ * numbers. */
+static bool has(ncclDataType_t type, ncclRedOp_t op, bool has_factor) {
+  bool is_wide_unsigned = type == ncclUint32 || type == ncclUint64;
+  bool is_float8 = type == ncclFloat8e4m3 || type == ncclFloat8e5m2;
+  bool is_whole = (unsigned)type < ncclFloat16;
+  return op != ncclProd && !is_float8 && !(is_wide_unsigned && op != ncclSum) &&
+         !(has_factor && is_whole);
+}
+
+static ncclResult_t summed(const char *name, ncclDataType_t type, ncclRedOp_t op,
+                           lcomm_nccl_call *call) {
+  static const lcomm_op ops[] = {
+      [ncclSum] = LCOMM_SUM, [ncclMax] = LCOMM_MAX, [ncclMin] = LCOMM_MIN, [ncclAvg] = LCOMM_AVG};
+  bool is_made = (unsigned)op >= ncclNumOps && (unsigned)op < ncclMaxRedOp;
+  bool is_there = (unsigned)op < ncclNumOps ||
+                  (is_made && lcomm_nccl_factor_find(call->comm, op, &call->factor));
+  if (!lcomm_nccl_moved_type(type, &call->type) || !is_there) {
+    return lcomm_nccl_fail(ncclInvalidArgument, "%s: there is no type %d, or no operation %d", name,
+                           (int)type, (int)op);
+  }
+  if (!has(type, is_made ? ncclSum : op, is_made)) {
+    return lcomm_nccl_fail(ncclInvalidUsage,
+                           "%s: libcomm has no such operation: number %d of NCCL on its type %d. "
+                           "Without LCOMM_NCCL=alone the NCCL below makes it",
+                           name, (int)op, (int)type);
+  }
+  call->op = is_made ? LCOMM_SUM : ops[op];
+  return ncclSuccess;
+}
+
+/* ------------------------------------------------------------------- making */
+
+/* With the communicator's lock. */
+static lcomm_status all_reduce_of(const lcomm_nccl_call *it, double before) {
+  lcomm_comm *comm = it->comm->comm;
+  return it->factor.is_used
+             ? lcomm_allreduce_scaled_on_stream(comm, it->send, it->receive, it->count, it->type,
+                                                it->op, before, 1, it->stream)
+             : lcomm_allreduce_on_stream(comm, it->send, it->receive, it->count, it->type, it->op,
+                                         it->stream);
+}
+
+/* Parts of the sum for all ranks alike, or, for one root, all of it. */
+static lcomm_status scatter_of(const lcomm_nccl_call *it, double before) {
+  struct ncclComm *comm = it->comm;
+  bool is_even = it->root < 0;
+  if (is_even && !it->factor.is_used) {
+    return lcomm_reduce_scatter_on_stream(comm->comm, it->send, it->receive, it->count, it->type,
+                                          it->op, it->stream);
+  }
+  for (int rank = 0; rank < comm->size; rank++) {
+    comm->counts[rank] = is_even || rank == it->root ? it->count : 0;
+  }
+  return it->factor.is_used
+             ? lcomm_reduce_scatterv_scaled_on_stream(comm->comm, it->send, it->receive,
+                                                      comm->counts, it->type, it->op, before, 1,
+                                                      it->stream)
+             : lcomm_reduce_scatterv_on_stream(comm->comm, it->send, it->receive, comm->counts,
+                                               it->type, it->op, it->stream);
+}
+
+static ncclResult_t make(const lcomm_nccl_call *it,
+                         lcomm_status (*sum)(const lcomm_nccl_call *it, double before)) {
+  double before = 1;
+  if (it->factor.is_used) {
+    ncclResult_t result = lcomm_nccl_factor_read(&it->factor, it->stream, &before);
+    if (result != ncclSuccess) {
+      return result;
+    }
+  }
+  pthread_mutex_lock(&it->comm->lock);
+  ncclResult_t result = lcomm_nccl_ended(it->comm->comm, sum(it, before));
+  pthread_mutex_unlock(&it->comm->lock);
+  return result;
+}
+
+static ncclResult_t make_all_reduce(const lcomm_nccl_call *it) {
+  return make(it, all_reduce_of);
+}
+
+static ncclResult_t make_scatter(const lcomm_nccl_call *it) {
+  return make(it, scatter_of);
+}
+
+/* ---------------------------------------------------------- NCCL's functions */
+
+static ncclResult_t submit(const char *name, lcomm_nccl_call call, ncclDataType_t type,
+                           ncclRedOp_t op) {
+  ncclResult_t result = lcomm_nccl_check(name, call.comm);
+  result = result == ncclSuccess ? summed(name, type, op, &call) : result;
+  call.turn = LCOMM_NCCL_TURN_CALLS;
+  return result == ncclSuccess ? lcomm_nccl_submit(&call) : result;
+}
+
+static ncclResult_t all_reduce(const void *send, void *receive, size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  lcomm_nccl_call call = {make_all_reduce, comm, send, receive, count, .stream = stream};
+  return submit("ncclAllReduce", call, type, op);
+}
+
+static ncclResult_t reduce_scatter(const void *send, void *receive, size_t count,
+                                   ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                   cudaStream_t stream) {
+  lcomm_nccl_call call = {make_scatter, comm, send, receive, count, .root = -1, .stream = stream};
+  return submit("ncclReduceScatter", call, type, op);
+}
+
+/* Where the result is nobody's, `receive` may be anything. */
+static ncclResult_t reduce(const void *send, void *receive, size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
+  lcomm_nccl_call call = {make_scatter, comm, send, receive, count, .root = root, .stream = stream};
+  if (comm && atomic_load(&comm->state) == LCOMM_NCCL_READY) {
+    if (root < 0 || root >= comm->size) {
+      return lcomm_nccl_fail(ncclInvalidArgument, "ncclReduce: root %d is not a rank of 0 to %d",
+                             root, comm->size - 1);
+    }
+    call.receive = comm->rank == root ? receive : NULL;
+  }
+  return submit("ncclReduce", call, type, op);
+}
+
+static ncclResult_t all_reduce_config(const void *send, void *receive, size_t count,
+                                      ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                      cudaStream_t stream, const ncclCollConfig_t *config) {
+  (void)config;
+  return all_reduce(send, receive, count, type, op, comm, stream);
+}
+
+static ncclResult_t reduce_scatter_config(const void *send, void *receive, size_t count,
+                                          ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                          cudaStream_t stream, const ncclCollConfig_t *config) {
+  (void)config;
+  return reduce_scatter(send, receive, count, type, op, comm, stream);
+}
+
+static ncclResult_t reduce_config(const void *send, void *receive, size_t count,
+                                  ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm,
+                                  cudaStream_t stream, const ncclCollConfig_t *config) {
+  (void)config;
+  return reduce(send, receive, count, type, op, root, comm, stream);
+}
+
+void lcomm_nccl_take_sums(lcomm_nccl_calls *calls) {
+  calls->AllReduce = all_reduce;
+  calls->ReduceScatter = reduce_scatter;
+  calls->Reduce = reduce;
+  calls->AllReduceConfig = all_reduce_config;
+  calls->ReduceScatterConfig = reduce_scatter_config;
+  calls->ReduceConfig = reduce_config;
+}

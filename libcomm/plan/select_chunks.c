@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* How many chunks: enough that encoding, wire and decoding overlap, and few enough that messages
+ * are long. */
+
+#include "libcomm/plan/select.h"
+
+enum {
+  CHUNK_BYTES = 1 << 20,        /* the last chunk's way through all phases is not overlapped */
+  DEVICE_CHUNK_BYTES = 4 << 20, /* ... and on a device each costs its caller some twenty calls */
+  PIECE_BYTES = 64 << 10, /* of a chunk in one message between nodes, where there are as many */
+  CHUNKS_MAX = 64,
+  CHUNKS_TIMES_RANKS_MAX = 4096 /* every chunk has messages to every rank of the exchange */
+};
+
+/* As many chunks as leave each message between nodes its bytes, as it travels: a message costs the
+ * same whatever it holds, and there are as many as chunks times peers. */
+static uint64_t chunks_of_long_pieces(const lcomm_plan *plan, lcomm_stage stage, int ranks,
+                                      uint64_t count) {
+  const lcomm_format *format = &plan->stages[stage].format;
+  uint64_t size = plan->plain ? count * plan->element_size : lcomm_payload_size(format, count);
+  bool whole = plan->shape.exchange == LCOMM_EXCHANGE_GATHER ||
+               plan->shape.exchange == LCOMM_EXCHANGE_DOUBLING;
+  return size / ((uint64_t)PIECE_BYTES * (whole ? 1 : (uint64_t)ranks));
+}
+
+uint32_t lcomm_select_chunks(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_stage stage,
+                             int ranks, uint64_t count) {
+  if (lcomm_format_is_sparse(&plan->stages[stage].format)) {
+    return 1; /* one exact selection over the whole shard */
+  }
+  uint64_t size = topo->all_have_devices ? DEVICE_CHUNK_BYTES : CHUNK_BYTES;
+  uint64_t chunks = (count * plan->element_size + size - 1) / size;
+  uint64_t most = CHUNKS_TIMES_RANKS_MAX / (uint64_t)ranks;
+  uint64_t long_pieces =
+      topo->nodes > 1 ? chunks_of_long_pieces(plan, stage, ranks, count) : CHUNKS_MAX;
+  chunks = chunks > CHUNKS_MAX ? CHUNKS_MAX : chunks;
+  chunks = chunks > most ? most : chunks;
+  chunks = chunks > long_pieces ? long_pieces : chunks;
+  return chunks > 1 ? (uint32_t)chunks : 1;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* mpirun: 2 3 */
+
+/* Over an NCCL: another policy without a restart. */
+
+#include <stdio.h>
+
+#include "tests/interpose/nccl/nccl_over_world.h"
+
+static char control_path[64];
+
+/* All ranks see the file change before they go on. */
+static void say(const char *words) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (mpi_rank == 0) {
+    FILE *file = fopen(control_path, "w");
+    require(file && fprintf(file, "%s\n", words) > 0, "no control file");
+    fclose(file);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* So many sums, as many as lie between two looks at the file; whose are they, and how exact? */
+static void sums_are(world *it, bool libcomms, bool exact) {
+  enum { SUMS = 16 };
+  (void)sums_below();
+  for (int i = 0; i < SUMS; i++) {
+    put_floats(it->from, mpi_rank, SUM_COUNT);
+    fine(ncclAllReduce(it->from, it->to, SUM_COUNT, ncclFloat32, ncclSum, it->comm, it->stream));
+    is_equal_everywhere(holds_sum(it->stream, it->to, 0, SUM_COUNT, mpi_size, exact));
+  }
+  int below = sums_below();
+  require(below == (libcomms ? 0 : SUMS), "NCCL has made %d", below);
+}
+
+static void the_ranks_obey_at_the_same_sum(void) {
+  say("on");
+  world it = begin_over("net=int8 min=1K");
+  sums_are(&it, true, false);
+  say("off");
+  sums_are(&it, false, true);
+  say("on");
+  sums_are(&it, true, false);
+  say("policy net=none min=1K");
+  sums_are(&it, true, true);
+  say("policy net=nonsense");
+  sums_are(&it, true, true);
+  say("off");
+  sums_are(&it, false, true);
+  say("on");
+  sums_are(&it, true, false);
+  say("what is this");
+  sums_are(&it, true, false);
+  end(&it);
+}
+
+/* The words are read at the end of the group, for the sums behind it. */
+static void in_groups_they_obey_at_the_end(void) {
+  enum { SUMS = 17, SHORT = 300 };
+  say("on");
+  world it = begin_over("net=int8 min=1K");
+  for (int round = 0; round < 3; round++) {
+    say(round == 0 ? "off" : "on");
+    (void)sums_below();
+    put_floats(it.from, mpi_rank, SHORT);
+    fine(ncclGroupStart());
+    for (int i = 0; i < SUMS; i++) {
+      fine(ncclAllReduce(it.from, it.to, SHORT, ncclFloat32, ncclSum, it.comm, it.stream));
+    }
+    fine(ncclGroupEnd());
+    (void)holds_sum(it.stream, it.to, 0, SHORT, mpi_size, round == 1);
+    require(sums_below() == (round == 1 ? SUMS : 0), "round %d is not as the one before said",
+            round);
+  }
+  end(&it);
+}
+
+static void nothing_is_left_on_the_device(void) {
+  lcomm_nccl_threads_wait();
+  require_nothing_left_on_device();
+  if (mpi_rank == 0) {
+    unlink(control_path);
+  }
+}
+
+static const mpi_property properties[] = {
+    PROPERTY(the_ranks_obey_at_the_same_sum),
+    PROPERTY(in_groups_they_obey_at_the_end),
+    PROPERTY(nothing_is_left_on_the_device),
+};
+
+/* Ranks of one launcher share the file. */
+static int control_main(int *argc, char ***argv, const mpi_property *all, int count) {
+  snprintf(control_path, sizeof(control_path), "/tmp/lcomm-nccl-control-%d", (int)getppid());
+  setenv("LCOMM_INTERPOSE_CONTROL", control_path, 1);
+  return over_main(argc, argv, all, count);
+}
+
+RUN_PROPERTIES(control_main, properties)

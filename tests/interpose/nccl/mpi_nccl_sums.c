@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+/* mpirun: 1 2 3 4 8 */
+
+/* Every sum of NCCL that libcomm has, against what it has to be, bit for bit. */
+
+#include "tests/interpose/nccl/nccl_values.h"
+
+static const size_t counts[] = {0, 5, 3001};
+
+enum { COUNTS = 3 };
+
+static double small(int rank, size_t place) {
+  return (double)(rank + 1) * (double)(place % 5 + 1);
+}
+
+static double small_sum(int ranks, size_t place) {
+  return (double)(ranks * (ranks + 1) / 2) * (double)(place % 5 + 1);
+}
+
+static double small_min(int ranks, size_t place) {
+  (void)ranks;
+  return small(0, place);
+}
+
+static double small_max(int ranks, size_t place) {
+  return small(ranks - 1, place);
+}
+
+/* The average of equal numbers, whatever the number of ranks. */
+static double equal(int rank, size_t place) {
+  (void)rank;
+  return (double)(place % 7 + 1);
+}
+
+typedef struct sum_case {
+  ncclRedOp_t op;
+  value_at give, get; /* the second with the number of ranks */
+} sum_case;
+
+static const sum_case cases[] = {{ncclSum, small, small_sum},
+                                 {ncclMin, small, small_min},
+                                 {ncclMax, small, small_max},
+                                 {ncclAvg, equal, equal}};
+
+static bool is_there(const struct value_type *type, ncclRedOp_t op) {
+  bool is_wide_unsigned = type->type == ncclUint32 || type->type == ncclUint64;
+  return !(type->is_float && type->size == 1) && (op == ncclSum || !is_wide_unsigned);
+}
+
+typedef void (*try_sum)(program *it, const struct value_type *type, const sum_case *sum,
+                        size_t count);
+
+static void try_all(try_sum function) {
+  program it = begin_with_stream();
+  for (int t = 0; t < TYPES; t++) {
+    for (size_t c = 0; c < sizeof(cases) / sizeof *cases; c++) {
+      for (int n = 0; n < COUNTS && is_there(&value_types[t], cases[c].op); n++) {
+        function(&it, &value_types[t], &cases[c], counts[n]);
+      }
+    }
+  }
+  end_program(&it);
+}
+
+static void try_all_reduce(program *it, const struct value_type *type, const sum_case *sum,
+                           size_t count) {
+  fill_values(it->from, type, sum->give, mpi_rank, 0, count);
+  fine(ncclAllReduce(it->from, it->to, count, type->type, sum->op, it->comm, it->stream));
+  holds_values("all-reduce", it->to, type, sum->get, mpi_size, 0, count, it->stream);
+  fine(ncclAllReduce(it->from, it->from, count, type->type, sum->op, it->comm, it->stream));
+  holds_values("all-reduce in place", it->from, type, sum->get, mpi_size, 0, count, it->stream);
+}
+
+static void try_reduce(program *it, const struct value_type *type, const sum_case *sum,
+                       size_t count) {
+  for (int root = 0; root < mpi_size; root++) {
+    fill_values(it->from, type, sum->give, mpi_rank, 0, count);
+    bool is_root = mpi_rank == root, in_place = root % 2 == 1;
+    void *to = !is_root ? NULL : in_place ? it->from : it->to;
+    fine(ncclReduce(it->from, to, count, type->type, sum->op, root, it->comm, it->stream));
+    if (is_root) {
+      holds_values("reduce", to, type, sum->get, mpi_size, 0, count, it->stream);
+    } else {
+      holds_values("what a reduce reads", it->from, type, sum->give, mpi_rank, 0, count,
+                   it->stream);
+    }
+  }
+}
+
+static void try_reduce_scatter(program *it, const struct value_type *type, const sum_case *sum,
+                               size_t count) {
+  size_t all = count * (size_t)mpi_size, mine = count * (size_t)mpi_rank;
+  fill_values(it->from, type, sum->give, mpi_rank, 0, all);
+  fine(ncclReduceScatter(it->from, it->to, count, type->type, sum->op, it->comm, it->stream));
+  holds_values("reduce-scatter", it->to, type, sum->get, mpi_size, mine, count, it->stream);
+  unsigned char *part = it->from + mine * type->size;
+  fine(ncclReduceScatter(it->from, part, count, type->type, sum->op, it->comm, it->stream));
+  holds_values("reduce-scatter in place", part, type, sum->get, mpi_size, mine, count, it->stream);
+}
+
+static void every_all_reduce(void) {
+  try_all(try_all_reduce);
+}
+
+static void every_reduce_to_every_root(void) {
+  try_all(try_reduce);
+}
+
+static void every_reduce_scatter(void) {
+  try_all(try_reduce_scatter);
+}
+
+/* ------------------------------------------------------------------ factors */
+
+static double halves(int ranks, size_t place) {
+  return small_sum(ranks, place) / 2;
+}
+
+/* A factor of the host, and one that lies on the device. */
+static ncclRedOp_t make_factor(program *it, const struct value_type *type, bool on_device) {
+  ncclRedOp_t op = ncclSum;
+  unsigned char factor[8];
+  put_value(type, 0.5, factor);
+  void *place = factor;
+  if (on_device) {
+    place = it->to + VALUES_MAX - 8;
+    cuda(cudaMemcpyAsync(place, factor, type->size, cudaMemcpyHostToDevice, it->stream));
+  }
+  fine(ncclRedOpCreatePreMulSum(&op, place, type->type,
+                                on_device ? ncclScalarDevice : ncclScalarHostImmediate, it->comm));
+  require(op >= ncclNumOps, "operation %d", (int)op);
+  return op;
+}
+
+static void try_factor(program *it, const struct value_type *type, bool on_device) {
+  enum { COUNT = 1500 };
+  ncclRedOp_t op = make_factor(it, type, on_device), other = make_factor(it, type, false);
+  require(op != other, "two operations are one");
+  fine(ncclRedOpDestroy(other, it->comm));
+  fill_values(it->from, type, small, mpi_rank, 0, COUNT * (size_t)mpi_size);
+  fine(ncclAllReduce(it->from, it->to, COUNT, type->type, op, it->comm, it->stream));
+  holds_values("a sum with a factor", it->to, type, halves, mpi_size, 0, COUNT, it->stream);
+  fine(ncclReduceScatter(it->from, it->to, COUNT, type->type, op, it->comm, it->stream));
+  holds_values("a part of one", it->to, type, halves, mpi_size, COUNT * (size_t)mpi_rank, COUNT,
+               it->stream);
+  fine(ncclGroupStart());
+  fine(ncclReduce(it->from, it->to, COUNT, type->type, op, 0, it->comm, it->stream));
+  fine(ncclRedOpDestroy(op, it->comm));
+  fine(ncclGroupEnd());
+  cuda(cudaStreamSynchronize(it->stream));
+  if (mpi_rank == 0) {
+    holds_values("one for a root", it->to, type, halves, mpi_size, 0, COUNT, it->stream);
+  }
+  refused(ncclAllReduce(it->from, it->to, 1, type->type, op, it->comm, it->stream),
+          ncclInvalidArgument, "no operation");
+}
+
+static void sums_with_factors(void) {
+  program it = begin_with_stream();
+  for (int t = 0; t < TYPES; t++) {
+    if (value_types[t].is_float && value_types[t].size > 1) {
+      try_factor(&it, &value_types[t], false);
+      try_factor(&it, &value_types[t], true);
+    }
+  }
+  end_program(&it);
+}
+
+/* -------------------------------------------------------- streams, refusals */
+
+static void try_stream(cudaStream_t stream) {
+  program it = begin_program("net=none", stream);
+  const struct value_type *type = &value_types[7];
+  fill_values(it.from, type, small, mpi_rank, 0, 3001);
+  cuda(cudaMemcpyAsync(it.to, it.from, 3001 * 4, cudaMemcpyDeviceToDevice, stream));
+  fine(ncclAllReduce(it.to, it.to, 3001, ncclFloat32, ncclSum, it.comm, stream));
+  cuda(cudaMemcpyAsync(it.from, it.to, 3001 * 4, cudaMemcpyDeviceToDevice, stream));
+  holds_values("between two copies", it.from, type, small_sum, mpi_size, 0, 3001, stream);
+  it.stream = NULL;
+  end_program(&it);
+}
+
+static void any_stream_is_followed(void) {
+  cudaStream_t own = NULL;
+  cuda(cudaStreamCreate(&own));
+  try_stream(own);
+  cuda(cudaStreamDestroy(own));
+  try_stream(NULL);
+}
+
+static void what_is_not_there_is_refused_on_all_ranks(void) {
+  program it = begin_with_stream();
+  ncclRedOp_t op = ncclSum;
+  int factor = 2;
+  for (int t = 0; t < TYPES; t++) {
+    for (int operation = 0; operation < ncclNumOps; operation++) {
+      if (operation == ncclProd || !is_there(&value_types[t], (ncclRedOp_t)operation)) {
+        refused(ncclReduce(it.from, it.to, 1, value_types[t].type, (ncclRedOp_t)operation, 0,
+                           it.comm, it.stream),
+                ncclInvalidUsage, "no such operation");
+      }
+    }
+  }
+  refused(ncclReduce(it.from, it.to, 1, ncclInt32, ncclSum, mpi_size, it.comm, it.stream),
+          ncclInvalidArgument, "not a rank");
+  refused(ncclRedOpCreatePreMulSum(&op, &factor, ncclInt32, ncclScalarHostImmediate, it.comm),
+          ncclInvalidUsage, "factors of floats");
+  refused(ncclRedOpDestroy(ncclSum, it.comm), ncclInvalidArgument, "no operation");
+  try_all_reduce(&it, &value_types[2], &cases[0], 10);
+  end_program(&it);
+}
+
+static void nothing_is_left_on_the_device(void) {
+  require_nothing_left_on_device();
+}
+
+static const mpi_property properties[] = {
+    PROPERTY(every_all_reduce),
+    PROPERTY(every_reduce_to_every_root),
+    PROPERTY(every_reduce_scatter),
+    PROPERTY(sums_with_factors),
+    PROPERTY(any_stream_is_followed),
+    PROPERTY(what_is_not_there_is_refused_on_all_ranks),
+    PROPERTY(nothing_is_left_on_the_device),
+};
+
+RUN_PROPERTIES(alone_main, properties)

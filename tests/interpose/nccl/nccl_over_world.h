@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TESTS_NCCL_OVER_WORLD_H
+#define LCOMM_TESTS_NCCL_OVER_WORLD_H
+
+/* Programs that call a small NCCL (stand_in_nccl_small.c) through libcomm. Included by one program
+ * each. */
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "libcomm/interpose/nccl/nccl_backing.h"
+#include "tests/interpose/nccl/nccl_world.h"
+#include "tests/interpose/nccl/stand_in_nccl_small.h"
+
+static stand_in_small_data *small; /* data of the NCCL below */
+
+/* The library beside this program is the NCCL below. */
+static inline void find_small(void) {
+  static char path[4200];
+  ssize_t length = readlink("/proc/self/exe", path, 4000);
+  path[length > 0 ? length : 0] = '\0';
+  strcpy(strrchr(path, '/'), "/stand_in_nccl_small.so");
+  setenv("LCOMM_NCCL_LIBRARY", path, 1);
+  unsetenv("LCOMM_NCCL");
+  void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  small = handle ? dlsym(handle, "stand_in_small") : NULL;
+}
+
+/* What the program calls first, decides; a policy has to be there. */
+static inline int over_main(int *argc, char ***argv, const mpi_property *all, int count) {
+  find_small();
+  if (!small) {
+    printf("FAIL there is no stand_in_nccl_small.so beside this program\n");
+    return 1;
+  }
+  setenv("LCOMM_POLICY", "net=int8 min=1K", 1);
+  return pausing_device_main(argc, argv, all, count);
+}
+
+static inline world begin_over(const char *policy) {
+  small->device = device;
+  return begin(policy);
+}
+
+/* Calls of the NCCL below in this process since the last time. */
+static inline int sums_below(void) {
+  return atomic_exchange(&small->sums, 0);
+}
+
+enum { SUM_COUNT = 5000 };
+
+static inline float value_of(int rank, int i) {
+  return (float)((i * 37 + rank * 11) % 1009) / 64;
+}
+
+static inline void put_floats(int *there, int rank, int count) {
+  static float values[ROOM];
+  for (int i = 0; i < count; i++) {
+    values[i] = value_of(rank, i);
+  }
+  to_device(there, values, (size_t)count * sizeof(float));
+}
+
+/* `there`, when the stream has come so far, is the sum of elements first, first + 1, ... of `ranks`
+ * ranks: to the bit, or within the bound of int8. Returns a hash of the bits. */
+static inline uint64_t holds_sum(cudaStream_t stream, const int *there, int first, int count,
+                                 int ranks, bool exact) {
+  static float values[ROOM];
+  uint64_t hash = 1469598103934665603u;
+  int differ = 0;
+  check(device->stream.finish(stream));
+  from_device(values, there, (size_t)count * sizeof(float));
+  for (int i = 0; i < count; i++) {
+    float sum = 0;
+    uint32_t bits;
+    for (int rank = 0; rank < ranks; rank++) {
+      sum += value_of(rank, first + i);
+    }
+    memcpy(&bits, &values[i], sizeof(bits));
+    hash = (hash ^ bits) * 1099511628211u;
+    float error = values[i] - sum, bound = 0.2f * (float)ranks;
+    differ += error < 0 || error > 0;
+    require(error < bound && error > -bound, "element %d: %g, not %g", i, (double)values[i],
+            (double)sum);
+  }
+  require((differ == 0) == exact, "%d of %d elements differ from the exact ones", differ, count);
+  return hash;
+}
+
+static inline void is_equal_everywhere(uint64_t hash) {
+  uint64_t first = hash;
+  MPI_Bcast(&first, sizeof(first), MPI_BYTE, 0, MPI_COMM_WORLD);
+  require(hash == first, "other bits than on rank 0");
+}
+
+#endif

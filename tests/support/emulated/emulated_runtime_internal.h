@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TESTS_SUPPORT_EMULATED_EMULATED_RUNTIME_INTERNAL_H
+#define LCOMM_TESTS_SUPPORT_EMULATED_EMULATED_RUNTIME_INTERNAL_H
+
+#include "tests/support/emulated/emulated_device.h"
+#include "tests/support/emulated/emulated_runtime.h"
+
+/* The end of a call: an error is the thread's last one. */
+cudaError_t emulated_runtime_ended(int error);
+
+/* The thread's device: as in CUDA the first one until it says otherwise. */
+int emulated_runtime_current(void);
+
+/* For what is about the device in use: 0, or an error. */
+int emulated_runtime_need_device(void);
+
+static inline void *emulated_runtime_stream(cudaStream_t stream) {
+  return stream == cudaStreamLegacy || stream == cudaStreamPerThread ? NULL : stream;
+}
+
+#endif

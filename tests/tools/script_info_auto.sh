@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+#
+# What libcomm-info says of net=auto: which codec it chooses on measured links, and why.
+set -u
+
+# shellcheck source=tests/support/info.sh
+. "$(dirname "$0")/../support/info.sh"
+
+# links GB_S: of two hosts with two ranks each
+links() {
+  printf 'node 0 host a ranks 0 1\nnode 1 host b ranks 2 3\n'
+  printf 'link shm latency 1 us bandwidth 4 GB/s\nlink net latency 20 us bandwidth %s GB/s\n' "$1"
+}
+links 0.025 >"$work/slow.topo" # 200 Mbit/s
+links 50 >"$work/fast.topo"
+
+plan() { info --plan --load "$work/$1.topo" --size 16M --policy "$2"; }
+
+expect a_plan_on_a_slow_link plan slow net=auto:int8
+expect the_coarsest_codec_of_the_class_is_taken_there has '^  between +int8'
+expect the_reason_has_the_times_of_all has '^  because +predicted none [0-9.]+ m?s, none\+zstd [0-9.]+ m?s, bf16 [0-9.]+ m?s, int8 [0-9.]+ m?s;'
+expect a_plan_on_a_link_as_fast_as_memory plan fast net=auto:int8
+expect it_stays_exact_there has '^  between +none'
+expect and_says_why has '^  because +predicted none [0-9.]+ m?s, .*int8 [0-9.]+ m?s;'
+expect a_plan_of_a_stricter_class plan slow net=auto:bf16
+expect nothing_coarser_is_taken has '^  between +bf16'
+expect nor_looked_at has '^  because +predicted none [0-9.]+ m?s, none\+zstd [0-9.]+ m?s, bf16 [0-9.]+ m?s;'
+exit $((failures > 0))

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+#
+# scale_bench: the plan of a machine that is not there as one line of JSON, and what ranks look at
+# in sums; what is missing is said.
+# shellcheck disable=SC2317 # functions are called by expect
+set -u
+
+benchmark=scale
+# shellcheck source=tools/bench/common
+source tools/bench/common
+# shellcheck source=tests/support/expect.sh
+source tests/support/expect.sh
+tool=$build/tools/scale_bench
+export LCOMM_TIMEOUT_S=${LCOMM_TIMEOUT_S:-60}
+
+plan() { "$tool" --nodes 128 --ranks 1024 -p net=int8 | grep -qE "$1"; }
+
+expect a_plan_for_a_thousand_ranks_is_made plan '^\{"nodes": 128, "ranks": 1024, '
+expect it_says_how_long_that_took_and_what_it_held plan '"plan_s": [0-9.]+, "plan_bytes": [0-9]+, '
+expect its_messages_are_counted plan '"sends": 1157, "far_sends": 254, '
+refuses() { "$tool" "$@" 2>&1 | grep -q '^scale_bench: .' && ! "$tool" "$@" >/dev/null 2>&1; }
+expect neither_plan_nor_sums_is_refused refuses --nodes 4
+expect a_policy_that_is_none_is_refused refuses --ranks 4 -p net=nothing
+expect more_nodes_than_ranks_are_refused refuses --nodes 9 --ranks 4
+
+sums() {
+  local rank rc status=0 pids=()
+  start_ranks 3 timeout -k 5 "$limit" "$tool" --sums 2 --nodes 3 --count 100000 --transport shm
+  for rank in "${!pids[@]}"; do
+    wait "${pids[$rank]}"
+    rc=$?
+    [ $rc -eq 0 ] || status=$rc
+  done
+  return $status
+}
+expect ranks_sum_and_tell_what_they_looked_at sums
+expect it_is_rank_0_that_tells grep -qE '^\{"nodes": 3, "ranks": 3, "looks": [1-9][0-9]*, "messages": [1-9]' "$work/out.0"
+exit $((failures > 0))
