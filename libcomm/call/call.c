@@ -70,6 +70,7 @@ static lcomm_status start_run(lcomm_comm *comm, lcomm_run *run, const lcomm_call
   }
   bool moved = false;
   lcomm_operations_move(comm, &moved); /* a failure is the request's to report */
+  lcomm_call_watch_return(operation);
   return LCOMM_OK;
 }
 

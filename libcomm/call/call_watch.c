@@ -158,6 +158,12 @@ void lcomm_call_watch_begin(lcomm_comm *comm, lcomm_operation *operation) {
   operation->watched_from = count_started(comm);
 }
 
+void lcomm_call_watch_return(lcomm_operation *operation) {
+  if (operation->watched_hash) {
+    operation->returned_s = lcomm_clock_s();
+  }
+}
+
 void lcomm_call_watch_wait(lcomm_operation *operation) {
   if (operation->watched_hash && !(operation->waited_s > 0)) {
     operation->waited_s = lcomm_clock_s();
@@ -167,7 +173,7 @@ void lcomm_call_watch_wait(lcomm_operation *operation) {
 void lcomm_call_watch_collect(lcomm_comm *comm, const lcomm_operation *operation) {
   static const double AT_ONCE = 0.1; /* of the time that it took */
   double taken_s = operation->moved_s - operation->begun_s;
-  double idle_s = operation->waited_s - operation->begun_s;
+  double idle_s = operation->waited_s - operation->returned_s;
   bool moved = comm->progress_thread || idle_s < AT_ONCE * taken_s;
   if (!operation->watched_hash || !comm->runs.watch || operation->status != LCOMM_OK || !moved ||
       operation->watched_from != count_started(comm)) {

@@ -46,6 +46,9 @@ void lcomm_call_watch_free(lcomm_comm *comm);
 void lcomm_call_watch_start(lcomm_comm *comm, const lcomm_call *call);
 void lcomm_call_watch_begin(lcomm_comm *comm, lcomm_operation *operation);
 
+/* The call that started it returns: what it moved until then took no time of the program's. */
+void lcomm_call_watch_return(lcomm_operation *operation);
+
 /* The request of an operation is waited for or tested; it is over, and collected. */
 void lcomm_call_watch_wait(lcomm_operation *operation);
 void lcomm_call_watch_collect(lcomm_comm *comm, const lcomm_operation *operation);

@@ -40,9 +40,10 @@ struct lcomm_operation {
   const bool *beside; /* set when another operation is over that the request waits for, too; NULL:
                          there is none */
   /* Of calls that net=auto watches, else 0: its plan; how many operations there were when it was
-   * the only one in flight; when it was first waited for. */
+   * the only one in flight; when the call that started it returned, and when it was first waited
+   * for. */
   uint64_t watched_hash, watched_from;
-  double waited_s;
+  double returned_s, waited_s;
   bool streamed; /* a stream waits for it: the time-out counts without a call that waits */
   bool detached; /* nobody has a request of it: given back by itself when it is over */
 

@@ -26,9 +26,9 @@ static void without_a_sum_nothing_is_opened(void) {
   for (int i = 0; i < 30; i++) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
   }
-  int more_files = count_files(), more_threads = count_threads();
+  int more_files = count_files();
   require(files == more_files, "%d files are open, not %d", more_files, files);
-  require(threads == more_threads, "%d threads run, not %d", more_threads, threads);
+  require(threads_fall_to(threads), "%d threads run, not %d", count_threads(), threads);
   for (int i = 0; i < 30; i++) {
     MPI_Comm_free(&comms[i]);
   }

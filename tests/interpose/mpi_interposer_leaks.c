@@ -49,7 +49,7 @@ enum { FILES_OF_LAST = 8, SHARED_OF_LAST = 4 };
 static void require_as_before(usage was, usage is) {
   require(is.files <= was.files + FILES_OF_LAST, "%ld files are open, not %ld", is.files,
           was.files);
-  require(is.threads == was.threads, "%ld threads run, not %ld", is.threads, was.threads);
+  require(threads_fall_to((int)was.threads), "%ld threads run, not %ld", is.threads, was.threads);
   require(is.shared <= was.shared + SHARED_OF_LAST, "%ld shared memories, not %ld", is.shared,
           was.shared);
   require(is_sanitized() || is.memory_kib < was.memory_kib + memory_limit_kib(),

@@ -7,8 +7,10 @@
  * Only differences mean something: folders have entries of their own. */
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static inline int count_entries(const char *folder) {
   int count = 0;
@@ -29,6 +31,14 @@ static inline int count_files(void) {
 
 static inline int count_threads(void) {
   return count_entries("/proc/self/task");
+}
+
+/* A thread that was joined may be listed a while longer. Whether no more than `count` are left. */
+static inline bool threads_fall_to(int count) {
+  for (int i = 0; i < 60000 && count_threads() > count; i++) {
+    usleep(1000);
+  }
+  return count_threads() <= count;
 }
 
 /* Mappings of files whose names hold `name`. */
