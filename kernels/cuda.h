@@ -181,8 +181,17 @@ typedef struct lcomm_cuda_topk_shape {
 /* Made at plan time: the tables and scratch memory of a view. The memory is the
  * caller's: `size` tells how many bytes of device memory it needs, aligned to
  * 256; `create` writes the shape's tables there (through `stream`) and returns a
- * host object. One encode at a time, which is some fifteen launches. */
+ * host object. One encode at a time, of as many launches as lcomm_cuda_topk_launches says at
+ * most. */
 typedef struct lcomm_cuda_topk lcomm_cuda_topk;
+
+static inline uint32_t lcomm_cuda_topk_launches(uint32_t outputs) {
+  enum { ONCE = 9, DIGITS = 6, WRITES = 64 }; /* outputs that are written by one launch */
+  return ONCE + DIGITS + (outputs + WRITES - 1) / WRITES;
+}
+
+/* Reading a payload is at most so many launches, applying it one more. */
+enum { LCOMM_CUDA_TOPK_READS = 3 };
 
 typedef struct lcomm_cuda_topk_encode {
   const float *base;

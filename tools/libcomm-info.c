@@ -57,7 +57,7 @@ lcomm_plan *info_plan_of(const info_options *o, size_t size, const lcomm_policy 
 static void print_calls(lcomm_plan *plan) {
   lcomm_tape_calls calls;
   if (lcomm_tape_count(plan, &calls) != LCOMM_OK) {
-    printf("  on devices  calls of CUDA are not counted for top-k\n");
+    printf("  on devices  no memory to count calls of CUDA\n");
     return;
   }
   printf("  on devices  %llu calls of CUDA: %llu launches, %llu copies, %llu of numbers, %llu of "

@@ -38,14 +38,6 @@ static lcomm_status check_data(lcomm_comm *comm, const lcomm_pair_call *call) {
   return LCOMM_OK;
 }
 
-static bool has_numbers(lcomm_comm *comm, int ordinal) {
-  lcomm_device_facts facts = {0};
-  unsigned depth = lcomm_turn_give(comm);
-  bool known = lcomm_device_get(NULL)->facts(ordinal, &facts) == 0;
-  lcomm_turn_take(comm, depth);
-  return known && facts.waits_for_values;
-}
-
 static lcomm_status check_device(lcomm_comm *comm, lcomm_pair_call *call) {
   unsigned depth = lcomm_turn_give(comm);
   call->data.location = lcomm_memory_location_of(call->data.data, call->data.count);
@@ -64,11 +56,7 @@ static lcomm_status check_device(lcomm_comm *comm, lcomm_pair_call *call) {
                         "on device %d; a communicator has its messages on one device",
                         name_of(call), device, before);
   }
-  return before == device || has_numbers(comm, device)
-             ? LCOMM_OK
-             : lcomm_refuse(comm, LCOMM_ERR_UNSUPPORTED,
-                            "%s: streams of device %d cannot wait for numbers in memory",
-                            name_of(call), device);
+  return LCOMM_OK;
 }
 
 static lcomm_status make_entered(lcomm_comm *comm, lcomm_pair_call *call) {

@@ -22,8 +22,7 @@ typedef struct contribution {
 static const char *const reasons[VERDICTS] = {
     [TAKES_ANOTHER_WAY] =
         "its payloads may stay on devices between ranks (LCOMM_CUDA_IPC=off sends all through the "
-        "host), its streams cannot wait for numbers, or MPI lets no thread of ours send "
-        "(MPI_THREAD_MULTIPLE)",
+        "host), or MPI lets no thread of ours send (MPI_THREAD_MULTIPLE)",
     [TOO_MANY] = "as many as a communicator can have were captured before; make another one",
 };
 

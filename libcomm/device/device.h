@@ -70,9 +70,8 @@ typedef struct lcomm_device_number {
 typedef struct lcomm_device_stream {
   /* Streams as programs make them; they do not wait for the legacy default stream. */
   int (*create)(void **stream);
-  /* Streams of ours, which go on while one of a program's is held: a device has few
-   * queues for its streams, and a stream that is held stops those in its queue. These
-   * have others, and are never held themselves. */
+  /* Streams of ours, which can wait for numbers. A device has few queues for its streams, and a
+   * stream that waits stops those in its queue; these have others than a program's. */
   int (*work_create)(void **stream);
   int (*destroy)(void *stream);
   int (*finish)(void *stream); /* until all that is in it is over */
@@ -125,7 +124,7 @@ typedef struct lcomm_device_table {
   int (*current)(int *device);
   int (*use)(int device); /* for this thread */
   /* All kernels are on the device in use. The first launch of one would bring it
-   * there, and wait for the whole device: for ever, while a stream waits for us. */
+   * there, and wait for the whole device. */
   int (*load)(void);
   /* Never fails: what nobody knows is HOST. */
   lcomm_memory_location (*locate)(const void *pointer);
@@ -139,12 +138,6 @@ typedef struct lcomm_device_table {
    * pinned may make it wait. */
   int (*copy)(void *destination, const void *source, size_t size, void *stream);
   int (*set)(void *memory, int byte, size_t size, void *stream);
-
-  /* Holds the stream until *value (pinned memory) reaches `least`, counting on
-   * past 2^32. Until then nothing may be called that waits for a whole device: that
-   * makes or frees memory or streams, opens or closes memory of other processes, or
-   * launches a kernel that is not loaded. */
-  int (*wait_value)(void *stream, const uint32_t *value, uint32_t least);
 } lcomm_device_table;
 
 /* The table of this machine; NULL where there is none, and then `why` (may be

@@ -149,6 +149,9 @@ typedef struct lcomm_backend {
   uint8_t *(*slots_memory)(lcomm_run *run, size_t size); /* NULL: there is none */
   bool (*own_memory)(lcomm_run *run);                    /* own_vector, own_input */
   void (*free)(lcomm_run *run);
+  /* Sends were given up: what they may still read is taken out of the run, for good, so that the
+   * rest can be freed. False, or NULL: all of it has to stay. */
+  bool (*leave_sent)(lcomm_run *run);
 
   const lcomm_backend_payloads *payloads;
   const lcomm_backend_vectors *vectors;
@@ -167,12 +170,12 @@ extern const lcomm_backend_vectors lcomm_backend_cpu_vectors, lcomm_backend_cuda
 extern const lcomm_backend_queue lcomm_proxy_queue, lcomm_stepped_queue;
 
 /* Their tables, in files that name the functions as the members: no backend can leave one out. */
-#define LCOMM_BACKEND_PAYLOADS_TABLE                                                               \
+#define LCOMM_BACKEND_PAYLOADS_TABLE(READ, TOPK)                                                   \
   {                                                                                                \
-    .encode = encode, .publish = publish, .read = read_payload, .at = at, .decode = decode,        \
-    .sum = sum, .sum_plain = sum_plain, .topk_encode = topk_encode, .topk_sizes = topk_sizes,      \
-    .topk_decode = topk_decode, .topk_add = topk_add, .topk_commit = topk_commit,                  \
-    .topk_mask = topk_mask                                                                         \
+    .encode = encode, .publish = publish, .read = READ, .at = at, .decode = decode, .sum = sum,    \
+    .sum_plain = sum_plain, .topk_encode = TOPK##_encode, .topk_sizes = TOPK##_sizes,              \
+    .topk_decode = TOPK##_decode, .topk_add = TOPK##_add, .topk_commit = TOPK##_commit,            \
+    .topk_mask = TOPK##_mask                                                                       \
   }
 #define LCOMM_BACKEND_VECTORS_TABLE                                                                \
   {                                                                                                \

@@ -199,4 +199,5 @@ static lcomm_status topk_mask(lcomm_run *run, uint32_t sent, uint32_t applied, l
   return take_sent(run, sent, applied, span, momentum, lcomm_topk_mask);
 }
 
-const lcomm_backend_payloads lcomm_backend_cpu_payloads = LCOMM_BACKEND_PAYLOADS_TABLE;
+const lcomm_backend_payloads lcomm_backend_cpu_payloads =
+    LCOMM_BACKEND_PAYLOADS_TABLE(read_payload, topk);

@@ -129,6 +129,15 @@ static void free_taped(lcomm_run *run) {
   free_there(run);
 }
 
+/* What is in lanes works on the rest, too. */
+static bool leave_sent(lcomm_run *run) {
+  bool can = run->device && run->tape && !run->recording && !lcomm_tape_is_in_lanes(run);
+  if (can) {
+    lcomm_left_memory_keep(run);
+  }
+  return can;
+}
+
 /* -------------------------------------------------- both kinds of operations */
 
 void lcomm_run_device_start(lcomm_run *run) {
@@ -154,6 +163,7 @@ const lcomm_backend lcomm_backend_taped = {
     .slots_memory = slots_memory,
     .own_memory = own_memory,
     .free = free_taped,
+    .leave_sent = leave_sent,
     .payloads = &lcomm_backend_cuda_payloads,
     .vectors = &lcomm_backend_cuda_vectors,
     .queue = &lcomm_proxy_queue,

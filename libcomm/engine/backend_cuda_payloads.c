@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Payloads on a device, as launches. */
+/* Payloads on a device, as launches; those of top-k are in backend_cuda_topk.c. */
 
+#include "libcomm/engine/backend_cuda_payloads.h"
 #include "codecs/device_layout.h"
 #include "codecs/wire.h"
 #include "libcomm/engine/device_batch.h"
@@ -110,7 +111,7 @@ static lcomm_status fetch(lcomm_run *run, uint32_t slot) {
              : check(run, kernels_of(run)->fetch_list(&it, 1, run->device->stream));
 }
 
-static lcomm_status read_payload(lcomm_run *run, uint32_t slot, uint8_t **payload) {
+lcomm_status lcomm_device_read_payload(lcomm_run *run, uint32_t slot, uint8_t **payload) {
   lcomm_slot_memory *memory = &run->slots[slot];
   *payload = lcomm_device_payload(run, slot);
   if (lcomm_payload_is_on_device(memory)) {
@@ -237,7 +238,7 @@ static lcomm_status sum_plain(lcomm_run *run, const lcomm_step *step) {
   for (uint32_t i = 0; i < step->slot_count; i++) {
     uint8_t *values = lcomm_run_at(run, step->span.first);
     if (sources[i] != LCOMM_SOURCE_SELF) {
-      LCOMM_TRY(read_payload(run, sources[i], &values));
+      LCOMM_TRY(lcomm_device_read_payload(run, sources[i], &values));
     }
     launch->addresses[i] = values;
     launch->codes[i] = plain_values(values);
@@ -249,107 +250,5 @@ static lcomm_status sum_plain(lcomm_run *run, const lcomm_step *step) {
   return launch_sum(run, step, step->summed ? (float)run->factor : 1.0f, NULL);
 }
 
-/* ----------------------------------------------------------------- top-k */
-
-/* As a whole: nobody here knows how much of it is used. */
-static lcomm_status bring_to_host(lcomm_run *run, uint32_t index) {
-  lcomm_slot_memory *slot = &run->slots[index];
-  lcomm_payload_on_host(slot);
-  return copy(run, slot->payload, run->device->slots[index].payload, slot->capacity);
-}
-
-static lcomm_status topk_encode(lcomm_run *run, const lcomm_encoding *it) {
-  const lcomm_step *step = it->step;
-  lcomm_run_device *device = run->device;
-  for (uint32_t i = 0; i < step->slot_count; i++) {
-    device->launch.outputs[i] = device->slots[step->slot + i].payload;
-    lcomm_payload_on_device(&run->slots[step->slot + i]);
-  }
-  lcomm_cuda_topk_encode encode = {.base = it->source,
-                                   .residual = it->residual.now,
-                                   .before = it->residual.before,
-                                   .hold = step->feedback == LCOMM_FEEDBACK_HOLD,
-                                   .owner = step->feedback == LCOMM_FEEDBACK_OWNER,
-                                   .weight = it->weight,
-                                   .payload = device->launch.outputs,
-                                   .payload_size = device->payload_sizes + step->slot};
-  LCOMM_TRY(
-      check(run, kernels_of(run)->topk_encode(device->topk[it->index], &encode, device->stream)));
-  for (uint32_t i = 0; i < step->slot_count; i++) {
-    LCOMM_TRY(bring_to_host(run, step->slot + i));
-  }
-  return LCOMM_OK;
-}
-
-static void topk_sizes(lcomm_run *run, const lcomm_step *step) {
-  for (uint32_t i = 0; i < step->slot_count; i++) {
-    lcomm_slot_memory *slot = &run->slots[step->slot + i];
-    uint64_t size = run->device->payload_sizes[step->slot + i];
-    slot->payload_size = size < slot->capacity ? (size_t)size : slot->capacity;
-  }
-}
-
-/* A payload for kernels, which read there how many entries it has. */
-static lcomm_status read_topk(lcomm_run *run, uint32_t slot, lcomm_span span, void *scratch,
-                              lcomm_cuda_sparse *it) {
-  uint8_t *payload = NULL;
-  LCOMM_TRY(read_payload(run, slot, &payload));
-  *it = (lcomm_cuda_sparse){.payload = payload,
-                            .size = run->slots[slot].capacity,
-                            .entries = lcomm_run_device_entries(run, slot),
-                            .int8 = lcomm_run_format(run, slot)->variant == LCOMM_TOPK_INT8,
-                            .parts = span.parts,
-                            .part = span.part,
-                            .base_count = span.count,
-                            .scratch = scratch};
-  return LCOMM_OK;
-}
-
-/* Of the stream that it is read in. */
-static void *scratch_of(const lcomm_run *run) {
-  return run->device->sparse_scratch[run->device->lane];
-}
-
-static lcomm_status topk_decode(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,
-                                float *destination) {
-  lcomm_cuda_sparse it;
-  LCOMM_TRY(read_topk(run, slot, span, scratch_of(run), &it));
-  return check(run, kernels_of(run)->topk_decode(&it, factor, destination, run->device->stream));
-}
-
-static lcomm_status topk_add(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,
-                             float *destination) {
-  lcomm_cuda_sparse it;
-  LCOMM_TRY(read_topk(run, slot, span, scratch_of(run), &it));
-  return check(run, kernels_of(run)->topk_add(&it, factor, destination, run->device->stream));
-}
-
-/* What was sent, and what of it is applied, which only a DECODE asks; *both is NULL for all. */
-typedef struct selections {
-  lcomm_cuda_sparse sent, applied;
-  const lcomm_cuda_sparse *both;
-} selections;
-
-static lcomm_status read_selections(lcomm_run *run, uint32_t sent, uint32_t applied,
-                                    lcomm_span span, selections *it) {
-  it->both = applied == LCOMM_NO_SLOT ? NULL : &it->applied;
-  LCOMM_TRY(read_topk(run, sent, span, scratch_of(run), &it->sent));
-  return it->both ? read_topk(run, applied, span, run->device->applied_scratch, &it->applied)
-                  : LCOMM_OK;
-}
-
-static lcomm_status topk_commit(lcomm_run *run, uint32_t sent, uint32_t applied, lcomm_span span,
-                                float *residual) {
-  selections it;
-  LCOMM_TRY(read_selections(run, sent, applied, span, &it));
-  return check(run, kernels_of(run)->topk_commit(&it.sent, it.both, residual, run->device->stream));
-}
-
-static lcomm_status topk_mask(lcomm_run *run, uint32_t sent, uint32_t applied, lcomm_span span,
-                              float *momentum) {
-  selections it;
-  LCOMM_TRY(read_selections(run, sent, applied, span, &it));
-  return check(run, kernels_of(run)->topk_mask(&it.sent, it.both, momentum, run->device->stream));
-}
-
-const lcomm_backend_payloads lcomm_backend_cuda_payloads = LCOMM_BACKEND_PAYLOADS_TABLE;
+const lcomm_backend_payloads lcomm_backend_cuda_payloads =
+    LCOMM_BACKEND_PAYLOADS_TABLE(lcomm_device_read_payload, lcomm_device_topk);

@@ -40,26 +40,37 @@ static void sort(lcomm_device_crossing *it) {
   }
 }
 
-static lcomm_status put_row(lcomm_run *run, uint32_t first, uint32_t last, bool comes) {
-  const lcomm_run_device *device = run->device;
-  size_t size = (size_t)(here(run, last) - here(run, first)) + run->slots[last].payload_size;
-  uint8_t *to = comes ? there(run, first) : here(run, first);
-  const uint8_t *from = comes ? here(run, first) : there(run, first);
-  return lcomm_run_device_check(run, "a copy", device->table->copy(to, from, size, device->stream));
+static lcomm_cuda_copy row_of(const lcomm_run *run, uint32_t first, uint32_t last, bool comes) {
+  return (lcomm_cuda_copy){.from = comes ? here(run, first) : there(run, first),
+                           .to = comes ? there(run, first) : here(run, first),
+                           .size = (size_t)(here(run, last) - here(run, first)) +
+                                   run->slots[last].payload_size};
+}
+
+/* One row is a copy; several, which have other bytes between them, are one launch. */
+static int put_rows(const lcomm_run_device *device, const lcomm_cuda_copy *rows, uint32_t count) {
+  return count == 1 ? device->table->copy(rows->to, rows->from, rows->size, device->stream)
+                    : device->table->kernels->copy_list(rows, count, device->stream);
 }
 
 static lcomm_status put_crossing(lcomm_run *run, lcomm_device_crossing *it, bool comes) {
-  lcomm_status status = LCOMM_OK;
+  lcomm_cuda_copy rows[LCOMM_CUDA_LIST_MAX];
+  uint32_t count = 0;
+  int error = 0;
   sort(it);
-  for (uint32_t i = 0; i < it->count && status == LCOMM_OK;) {
+  for (uint32_t i = 0; i < it->count && error == 0;) {
     uint32_t first = i++;
     while (i < it->count && lcomm_device_batch_is_row(run, it->slots[i - 1], it->slots[i])) {
       i++;
     }
-    status = put_row(run, it->slots[first], it->slots[i - 1], comes);
+    rows[count++] = row_of(run, it->slots[first], it->slots[i - 1], comes);
+    if (count == LCOMM_CUDA_LIST_MAX || i == it->count) {
+      error = put_rows(run->device, rows, count);
+      count = 0;
+    }
   }
   it->count = 0;
-  return status;
+  return lcomm_run_device_check(run, "a copy", error);
 }
 
 static lcomm_status add_slot(lcomm_run *run, lcomm_device_crossing *it, uint32_t slot) {

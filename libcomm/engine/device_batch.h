@@ -4,11 +4,11 @@
 #define LCOMM_ENGINE_DEVICE_BATCH_H
 
 /* What the computations of a group (sched/lane_group.h) put on a device, in few calls: payloads
- * that lie side by side, there and in pinned memory, cross as one; encodes, decodes and copies
- * are launches for many. While a batch is open, backend_cuda_payloads.c and backend_cuda_vectors.c
- * add to it; it is put into the run's stream in this order: payloads that come from the host or
- * from peers, launches, payloads that go to the host. So members are to be independent of each
- * other. */
+ * that lie side by side, there and in pinned memory, cross as one copy, others in one launch;
+ * encodes, decodes and copies are launches for many. While a batch is open, backend_cuda_payloads.c
+ * and backend_cuda_vectors.c add to it; it is put into the run's stream in this order: payloads
+ * that come from the host or from peers, launches, payloads that go to the host. So members are to
+ * be independent of each other. */
 
 #include "libcomm/engine/run_device.h"
 

@@ -51,6 +51,35 @@ void lcomm_left_memory_take(lcomm_run *run) {
   pthread_mutex_unlock(&lock);
 }
 
+/* --------------------------------------------------- what messages may read */
+
+/* Reachable, for who looks for leaks. */
+typedef struct kept_memory {
+  struct kept_memory *next;
+  void *arena, *memory, *handles;
+} kept_memory;
+
+static kept_memory *kept_for_good;
+
+void lcomm_left_memory_keep(lcomm_run *run) {
+  lcomm_run_device *device = run->device;
+  bool exports = device->handle_memory != NULL;
+  kept_memory it = {.arena = taken((void **)&run->arena),
+                    .memory = exports ? taken((void **)&device->memory) : NULL,
+                    .handles = taken((void **)&device->handle_memory)};
+  kept_memory *kept = malloc(sizeof *kept);
+  if (!kept) {
+    return;
+  }
+  *kept = it;
+  pthread_mutex_lock(&lock);
+  kept->next = kept_for_good;
+  kept_for_good = kept;
+  pthread_mutex_unlock(&lock);
+}
+
+/* ----------------------------------------------------- what graphs refer to */
+
 /* One whose graph is gone, no longer in the list; NULL. */
 static left_memory *take_free(void) {
   pthread_mutex_lock(&lock);

@@ -15,4 +15,8 @@ void lcomm_left_memory_take(lcomm_run *run);
 /* Free what no graph refers to any more. No turn is held: it waits for the device. */
 void lcomm_left_memory_free(void);
 
+/* The same of a run whose sends were given up: what they may still read stays to the end of the
+ * process. The rest of the run can be freed. */
+void lcomm_left_memory_keep(lcomm_run *run);
+
 #endif

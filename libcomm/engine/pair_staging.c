@@ -30,8 +30,11 @@ static void use_again(const lcomm_device_table *table, int before, int ordinal) 
 
 /* --------------------------------------------------------------- memory */
 
+/* Kernels that wait in their place are loaded, because the first launch of one would wait for what
+ * is in streams. */
 static int make_streams(struct lcomm_pairs *pairs, const lcomm_device_table *table) {
-  int error = pairs->sending ? 0 : table->stream.work_create(&pairs->sending);
+  int error = pairs->sending ? 0 : table->load();
+  error = error || pairs->sending ? error : table->stream.work_create(&pairs->sending);
   return error || pairs->receiving ? error : table->stream.work_create(&pairs->receiving);
 }
 

@@ -13,6 +13,7 @@
 #include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/memory_handle.h"
 #include "libcomm/engine/peer_memory_messages.h"
+#include "libcomm/engine/run_device.h"
 
 /* ------------------------------------------------------------------- offers */
 
@@ -138,7 +139,8 @@ static void close_gone(lcomm_comm *comm, const lcomm_peer_memory *newer) {
 }
 
 static lcomm_peer_memory *find_untried(const lcomm_run *run) {
-  lcomm_peer_memory *it = run->comm->runs.peer_memory;
+  bool in_time = run->device->share.begun < LCOMM_OPENING_OPERATIONS;
+  lcomm_peer_memory *it = in_time ? run->comm->runs.peer_memory : NULL;
   while (it && (it->is_tried || it->plan != run->plan->hash)) {
     it = it->next;
   }

@@ -5,16 +5,21 @@
 
 /* Memory of runs on devices that peers of the node read. Opening it is a call of CUDA that may wait
  * for whatever is in streams, so nobody but a call of the program does it, and no message waits for
- * that. The owner of a run offers its memory, with an operation; the peer opens it in its next call
- * that puts work on a device, and says with the operation after that which messages it will read
- * there: it takes them. Until then, and where a peer has its data on the host, payloads go through
- * the host. Both are control messages, which may be lost: offers are repeated until they are
- * answered. */
+ * that; and only one of the first LCOMM_OPENING_OPERATIONS of a run, as it is made: a stream may
+ * wait later for what the caller does next. The owner of a run offers its memory, with an
+ * operation; the peer opens it in its next call that puts work on a device, and says with the
+ * operation after that which messages it will read there: it takes them. Until then, and where a
+ * peer has its data on the host, payloads go through the host; of a run whose peer has heard of the
+ * memory too late always. Both are control messages, which may be lost: offers are repeated until
+ * they are answered, with each of the first operations, when it begins and when it is over. */
 
 #include "libcomm/device/device.h"
 #include "libcomm/engine/exec.h"
 
-enum { LCOMM_OFFERS_MAX = 1024 }; /* of a communicator: more are not looked at */
+enum {
+  LCOMM_OFFERS_MAX = 1024, /* of a communicator: more are not looked at */
+  LCOMM_OPENING_OPERATIONS = 8
+};
 
 /* An allocation of a peer. */
 typedef struct lcomm_peer_memory {
@@ -42,8 +47,9 @@ typedef struct lcomm_run_share {
   lcomm_device_ipc memory;
   uint8_t *answers;  /* per step, of SENDs: lcomm_share_answer */
   bool *stays;       /* per slot: in this operation its payload stays on the device */
-  uint32_t begun;    /* operations that have begun, */
-  uint32_t *offered; /* and at which of them each peer was offered it last */
+  uint32_t begun;    /* operations that have begun */
+  uint32_t offers;   /* how often it was offered, */
+  uint32_t *offered; /* and in which of them each peer was last */
   struct lcomm_run_share *next;
 } lcomm_run_share;
 
@@ -61,8 +67,12 @@ void lcomm_share_begin(lcomm_run *run);
 void lcomm_peer_memory_offered(lcomm_comm *comm, const void *message);
 void lcomm_peer_memory_taken(lcomm_comm *comm, const void *message);
 
-/* A call of the program, in the device's turn, before an operation of this run: open on its device
- * what was offered for its plan, and nothing that others may be ahead with. */
+/* An operation of the run is over: what is to be offered again is. */
+void lcomm_share_end(lcomm_run *run);
+
+/* A call of the program, in the device's turn, before an operation of this run: where it is one of
+ * the first, open on its device what was offered for its plan, and nothing that others may be ahead
+ * with. */
 void lcomm_peer_memory_open(const lcomm_run *run);
 
 /* Where memory that a handle of a peer describes is, NULL unless it is open: and on which device.

@@ -10,7 +10,7 @@
 #include "libcomm/engine/peer_memory_messages.h"
 #include "libcomm/engine/run_device.h"
 
-enum { OFFERS_AT_FIRST = 8, OFFERS_EVERY = 64 }; /* operations between two offers */
+enum { OFFERS_EVERY = 64 }; /* operations: in case that an answer was lost */
 
 static bool is_exported(const lcomm_run *run, const lcomm_step *step) {
   return step->kind == LCOMM_STEP_SEND &&
@@ -72,8 +72,9 @@ static void fix_what_stays(lcomm_run *run) {
   }
 }
 
-/* To each peer that has not answered. */
+/* To each peer that has not answered, once. */
 static void offer(const lcomm_run *run, lcomm_run_share *share) {
+  share->offers++;
   const lcomm_schedule *schedule = &run->plan->schedule;
   lcomm_offer_message message = {.kind = LCOMM_CONTROL_OFFER,
                                  .rank = run->comm->rank,
@@ -83,15 +84,15 @@ static void offer(const lcomm_run *run, lcomm_run_share *share) {
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
     if (is_exported(run, step) && share->answers[i] == LCOMM_SHARE_UNANSWERED &&
-        share->offered[step->peer] != share->begun) {
-      share->offered[step->peer] = share->begun;
+        share->offered[step->peer] != share->offers) {
+      share->offered[step->peer] = share->offers;
       lcomm_control_send(run->comm, step->peer, &message, sizeof(message));
     }
   }
 }
 
 static bool is_time_to_offer(const lcomm_run_share *share) {
-  return share->begun < OFFERS_AT_FIRST || share->begun % OFFERS_EVERY == 0;
+  return share->begun <= LCOMM_OPENING_OPERATIONS || share->begun % OFFERS_EVERY == 0;
 }
 
 static lcomm_run_share *find_share(const lcomm_comm *comm, uint64_t allocation) {
@@ -130,6 +131,13 @@ static void take(const lcomm_run *run, const lcomm_peer_memory *memory) {
     }
   }
   lcomm_control_send(run->comm, memory->peer, &message, sizeof(message));
+}
+
+void lcomm_share_end(lcomm_run *run) {
+  lcomm_run_share *share = &run->device->share;
+  if (share->run && share->begun <= LCOMM_OPENING_OPERATIONS) {
+    offer(run, share);
+  }
 }
 
 void lcomm_share_begin(lcomm_run *run) {

@@ -137,6 +137,7 @@ static lcomm_status poll_end(lcomm_run *run, bool *over) {
   *over = is_there(run, lcomm_tape_end(run));
   if (*over) {
     run->not_finite = *run->device->found_here;
+    lcomm_share_end(run);
     end(run);
   }
   return LCOMM_OK;

@@ -170,7 +170,8 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_sequence
 }
 
 /* Runs whose sends were still in flight when they were given up. MPI may
- * still read their slots, so they stay, reachable, to the end of the process. */
+ * still read their slots, so they stay, reachable, to the end of the process; on a device only
+ * these slots do. */
 static lcomm_run *_Atomic abandoned_runs;
 
 static void keep_abandoned(lcomm_run *run) {
@@ -183,7 +184,8 @@ void lcomm_run_destroy(lcomm_run *run) {
   if (!run) {
     return;
   }
-  if (run->messages.abandoned) {
+  bool (*leave_sent)(lcomm_run *) = run->backend->leave_sent;
+  if (run->messages.abandoned && !(leave_sent && leave_sent(run))) {
     keep_abandoned(run);
     return;
   }

@@ -11,12 +11,6 @@
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/tape.h"
 
-enum { DEVICE_ALIGN = 256 };
-
-static size_t aligned(size_t size) {
-  return (size + DEVICE_ALIGN - 1) / DEVICE_ALIGN * DEVICE_ALIGN;
-}
-
 int lcomm_run_device_enter(const lcomm_run *run) {
   int before = run->device->ordinal;
   (void)run->device->table->current(&before);
@@ -46,11 +40,7 @@ static lcomm_status make_events(lcomm_run_device *device) {
   const lcomm_device_table *table = device->table;
   LCOMM_TRY(got(device, "event", table->event.create(false, &device->begin)));
   LCOMM_TRY(got(device, "event", table->event.create(false, &device->end)));
-  LCOMM_TRY(got(device, "event", table->event.create(false, &device->counted)));
-  for (int i = 0; i < LCOMM_DEVICE_WORKS; i++) {
-    LCOMM_TRY(got(device, "event", table->event.create(false, &device->works.ring[i].event)));
-  }
-  return LCOMM_OK;
+  return got(device, "event", table->event.create(false, &device->counted));
 }
 
 lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
@@ -77,8 +67,12 @@ lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal) {
 
 lcomm_status lcomm_run_device_make_stream(lcomm_run *run) {
   lcomm_run_device *device = run->device;
-  LCOMM_TRY(got(device, "stream", device->table->stream.work_create(&device->own_stream)));
+  const lcomm_device_table *table = device->table;
+  LCOMM_TRY(got(device, "stream", table->stream.work_create(&device->own_stream)));
   device->stream = device->own_stream;
+  for (int i = 0; i < LCOMM_DEVICE_WORKS; i++) {
+    LCOMM_TRY(got(device, "event", table->event.create(false, &device->works.ring[i].event)));
+  }
   return LCOMM_OK;
 }
 
@@ -106,65 +100,6 @@ void lcomm_device_vector_free(lcomm_comm *comm, void *memory) {
   lcomm_turn_take(comm, depth);
 }
 
-/* ---------------------------------------------------------------- top-k */
-
-/* The numbers of an encoder of the host, for one of the device. */
-typedef struct topk_numbers {
-  uint64_t *segment_count, *segment_kept, *capacity;
-} topk_numbers;
-
-static bool read_numbers(const lcomm_topk *encoder, uint32_t outputs, topk_numbers *numbers) {
-  size_t segments = lcomm_topk_segments(encoder);
-  uint64_t *all = calloc(2 * segments + outputs + 1, sizeof *all);
-  if (!all) {
-    return false;
-  }
-  *numbers = (topk_numbers){all, all + segments, all + 2 * segments};
-  for (size_t i = 0; i < segments; i++) {
-    lcomm_topk_segment_get(encoder, i, &numbers->segment_count[i], &numbers->segment_kept[i]);
-  }
-  for (uint32_t i = 0; i < outputs; i++) {
-    numbers->capacity[i] = lcomm_topk_output_capacity(encoder, i);
-  }
-  return true;
-}
-
-static lcomm_cuda_topk_shape shape_of(const lcomm_run *run, uint32_t index,
-                                      const topk_numbers *numbers) {
-  const lcomm_step *step = &run->plan->schedule.steps[index];
-  return (lcomm_cuda_topk_shape){
-      .base_count = step->span.count,
-      .parts = step->span.parts,
-      .part = step->span.part,
-      .outputs = step->slot_count,
-      .int8 = lcomm_run_format(run, step->slot)->variant == LCOMM_TOPK_INT8,
-      .segments = (uint32_t)lcomm_topk_segments(run->codecs.encoders[index]),
-      .segment_count = numbers->segment_count,
-      .segment_kept = numbers->segment_kept,
-      .output_capacity = numbers->capacity};
-}
-
-/* Bytes of scratch that the encoders need, or, with memory, the encoders. */
-static lcomm_status make_topk(lcomm_run *run, uint32_t index, uint8_t *memory, size_t *size) {
-  const lcomm_cuda_kernels *kernels = run->device->table->kernels;
-  topk_numbers numbers;
-  *size = 0;
-  if (!run->codecs.encoders[index]) {
-    return LCOMM_OK;
-  }
-  uint32_t outputs = run->plan->schedule.steps[index].slot_count;
-  if (!read_numbers(run->codecs.encoders[index], outputs, &numbers)) {
-    return LCOMM_ERR_MEMORY;
-  }
-  lcomm_cuda_topk_shape shape = shape_of(run, index, &numbers);
-  *size = aligned(kernels->topk_size(&shape));
-  if (memory) {
-    run->device->topk[index] = kernels->topk_create(&shape, memory, run->device->stream);
-  }
-  free(numbers.segment_count);
-  return !memory || run->device->topk[index] ? LCOMM_OK : LCOMM_ERR_MEMORY;
-}
-
 /* --------------------------------------------------------------- memory */
 
 /* Bytes of payloads that lie as in pinned memory. */
@@ -176,14 +111,14 @@ static size_t mirrored_size(const lcomm_run *run) {
       end = here + run->plan->slot_sizes[i].bound;
     }
   }
-  return aligned(end);
+  return lcomm_run_device_aligned(end);
 }
 
 /* Where the payload of a slot is, from the first. As in pinned memory, so that those of slots that
  * follow each other cross as one; slots without memory there have theirs at the end. */
 static size_t place_of(const lcomm_run *run, uint32_t slot, size_t *end) {
   const lcomm_slot_memory *it = &run->slots[slot];
-  size_t size = aligned(run->plan->slot_sizes[slot].bound);
+  size_t size = lcomm_run_device_aligned(run->plan->slot_sizes[slot].bound);
   if (it->own_payload) {
     return (size_t)(it->own_payload - run->arena);
   }
@@ -199,20 +134,8 @@ static size_t payloads_size(const lcomm_run *run) {
   return end;
 }
 
-/* Scratch for reading any payload of top-k. */
+/* Who has scratch for payloads of top-k. */
 enum { SPARSE_READERS = LCOMM_LANE_COUNT + 1 };
-
-static size_t sparse_size(const lcomm_run *run) {
-  size_t most = 0;
-  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
-    if (lcomm_run_is_sparse(run, i)) {
-      size_t size = run->device->table->kernels->topk_scratch(lcomm_run_device_entries(run, i),
-                                                              run->plan->slot_sizes[i].bound);
-      most = size > most ? size : most;
-    }
-  }
-  return aligned(most);
-}
 
 static void place_payloads(lcomm_run *run) {
   size_t end = mirrored_size(run);
@@ -245,42 +168,22 @@ static bool make_tables(lcomm_run *run) {
          device->launch.outputs;
 }
 
-static lcomm_status each_topk(lcomm_run *run, uint8_t *memory, size_t *total) {
-  *total = 0;
-  for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
-    size_t size = 0;
-    LCOMM_TRY(make_topk(run, i, memory ? memory + *total : NULL, &size));
-    *total += size;
-  }
-  return LCOMM_OK;
-}
-
-/* The encoders of the host have told all they know. */
-static void drop_host_encoders(lcomm_run *run) {
-  for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
-    lcomm_topk_destroy(run->codecs.encoders[i]);
-    run->codecs.encoders[i] = NULL;
-  }
-}
-
 lcomm_status lcomm_run_device_make(lcomm_run *run) {
   lcomm_run_device *device = run->device;
-  size_t payloads = payloads_size(run), sparse = sparse_size(run), scratch = 0;
-  if (!make_tables(run) || each_topk(run, NULL, &scratch) != LCOMM_OK) {
+  size_t payloads = payloads_size(run), sparse = lcomm_run_device_topk_scratch(run), scratch = 0;
+  if (!make_tables(run) || lcomm_run_device_topk_make(run, NULL, &scratch) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;
   }
   size_t slots = (size_t)run->plan->schedule.slot_count + 1;
-  size_t all = payloads + SPARSE_READERS * sparse + scratch + DEVICE_ALIGN;
+  size_t all = payloads + SPARSE_READERS * sparse + scratch + LCOMM_DEVICE_ALIGN;
   LCOMM_TRY(got(device, "memory", device->table->memory.get(all, (void **)&device->memory)));
   LCOMM_TRY(got(
       device, "pinned memory",
       device->table->memory.pinned_get(slots * sizeof(uint64_t), (void **)&device->payload_sizes)));
   place_payloads(run);
   place_scratch(device, device->memory + payloads, sparse);
-  lcomm_status status =
-      each_topk(run, device->memory + payloads + SPARSE_READERS * sparse, &scratch);
-  drop_host_encoders(run);
-  return status;
+  return lcomm_run_device_topk_make(run, device->memory + payloads + SPARSE_READERS * sparse,
+                                    &scratch);
 }
 
 static void free_events(lcomm_run_device *device) {

@@ -18,8 +18,10 @@
 #include "libcomm/engine/peer_memory.h"
 #include "libcomm/sched/lane.h"
 
-/* Computations that were put into the stream and are not over. */
-enum { LCOMM_DEVICE_WORKS = 64 };
+enum {
+  LCOMM_DEVICE_WORKS = 64, /* computations that were put into the stream and are not over */
+  LCOMM_DEVICE_ALIGN = 256
+};
 
 typedef struct lcomm_device_work {
   lcomm_computation computation;
@@ -87,6 +89,16 @@ lcomm_status lcomm_run_device_open(lcomm_run *run, int ordinal);
 lcomm_status lcomm_run_device_make_stream(lcomm_run *run);
 lcomm_status lcomm_run_device_make(lcomm_run *run);
 void lcomm_run_device_free(lcomm_run *run);
+
+/* run_device_topk.c: bytes that the encoders of top-k need, or, with memory, the encoders, whose
+ * tables are copied there; bytes of scratch for reading any payload of top-k. MEMORY. */
+lcomm_status lcomm_run_device_topk_make(lcomm_run *run, uint8_t *memory, size_t *size);
+size_t lcomm_run_device_topk_scratch(const lcomm_run *run);
+
+/* Pieces of a run's memory there begin at multiples of LCOMM_DEVICE_ALIGN. */
+static inline size_t lcomm_run_device_aligned(size_t size) {
+  return (size + LCOMM_DEVICE_ALIGN - 1) / LCOMM_DEVICE_ALIGN * LCOMM_DEVICE_ALIGN;
+}
 
 /* Launches want the run's device in use, and the program has its own: enter tells
  * which one that was, for leave. */

@@ -47,14 +47,11 @@ static bool fetches(const lcomm_run *run, const lcomm_step *step) {
   return any;
 }
 
-/* How long payloads of top-k are is known when they are made: the proxy waits for that. So it does
- * for what is read on devices of peers, to tell them that it was. */
-static void announce_more(const lcomm_run *run) {
+/* The proxy waits for what is read on devices of peers, to tell them that it was. */
+static void announce_reads(const lcomm_run *run) {
   for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
     const lcomm_step *step = &run->plan->schedule.steps[i];
-    bool makes_sparse = step->kind == LCOMM_STEP_ENCODE && lcomm_run_is_sparse(run, step->slot);
-    bool reads = !lcomm_step_is_message(step) && fetches(run, step);
-    run->tape->steps[i].announces |= makes_sparse || reads;
+    run->tape->steps[i].announces |= !lcomm_step_is_message(step) && fetches(run, step);
   }
 }
 
@@ -114,7 +111,7 @@ lcomm_status lcomm_tape_make(lcomm_run *run) {
   }
   LCOMM_TRY(lcomm_tape_relate(run->plan, tape->steps, tape->waits_for_staging));
   LCOMM_TRY(find_fetched(run));
-  announce_more(run);
+  announce_reads(run);
   LCOMM_TRY(make_numbers(run));
   return make_events(run);
 }
@@ -129,10 +126,9 @@ lcomm_status lcomm_tape_record(lcomm_run *run) {
   return LCOMM_OK;
 }
 
-/* Is anything of it in the lanes? What nothing stops was played of an operation that failed; tables
- * of encoders are copied there when the run is made, and nobody knows of one that was never played
- * whether they were. */
-static bool is_in_lanes(const lcomm_run *run) {
+/* What nothing stops was played of an operation that failed; tables of encoders are copied there
+ * when the run is made, and nobody knows of one that was never played whether they were. */
+bool lcomm_tape_is_in_lanes(const lcomm_run *run) {
   const lcomm_tape *tape = run->tape;
   return tape->numbers && (tape->number == 0 ||
                            __atomic_load_n(lcomm_tape_end(run), __ATOMIC_ACQUIRE) != tape->number);
@@ -150,7 +146,7 @@ void lcomm_tape_free(lcomm_run *run) {
     return;
   }
   const lcomm_device_table *table = run->device->table;
-  if (!run->recording && is_in_lanes(run)) {
+  if (!run->recording && lcomm_tape_is_in_lanes(run)) {
     drain(run);
   }
   for (int lane = 0; lane < LCOMM_LANE_COUNT; lane++) {

@@ -66,6 +66,9 @@ lcomm_status lcomm_tape_open(lcomm_run *run);
 lcomm_status lcomm_tape_make(lcomm_run *run);
 void lcomm_tape_free(lcomm_run *run);
 
+/* Is anything of it in the lanes? */
+bool lcomm_tape_is_in_lanes(const lcomm_run *run);
+
 /* Make it the tape of a recording, which waits for its first replay. Between lcomm_run_enter and
  * lcomm_run_leave. SYSTEM with a sentence in lcomm_error_thread_text. */
 lcomm_status lcomm_tape_record(lcomm_run *run);

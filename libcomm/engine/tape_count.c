@@ -64,6 +64,32 @@ static int fetch_list(const lcomm_cuda_fetch *list, uint32_t count, void *stream
   return count > 0 ? launch(stream) : 0;
 }
 
+static int count_launches(void *stream, uint32_t count) {
+  ((counting_stream *)stream)->calls->launches += count;
+  return 0;
+}
+
+/* An encoder is the number of its outputs. */
+static int encode_topk(lcomm_cuda_topk *topk, const lcomm_cuda_topk_encode *a, void *stream) {
+  (void)a;
+  return count_launches(stream, lcomm_cuda_topk_launches((uint32_t)(uintptr_t)topk));
+}
+
+static int add_topk(const lcomm_cuda_sparse *a, float factor, float *base, void *stream) {
+  (void)a, (void)factor, (void)base;
+  return count_launches(stream, LCOMM_CUDA_TOPK_READS + 1);
+}
+
+static int decode_topk(const lcomm_cuda_sparse *a, float factor, float *base, void *stream) {
+  return launch(stream) + add_topk(a, factor, base, stream);
+}
+
+static int commit_topk(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied,
+                       float *residual, void *stream) {
+  (void)sent, (void)residual;
+  return count_launches(stream, (applied ? 2 : 1) * (LCOMM_CUDA_TOPK_READS + 1));
+}
+
 static int count_floats(const float *source, uint64_t n, uint64_t *found, void *stream) {
   (void)source, (void)n, (void)found;
   return launch(stream);
@@ -111,6 +137,11 @@ static const lcomm_cuda_kernels kernels = {.encode = encode,
                                            .decode_list = decode_list,
                                            .copy_list = copy_list,
                                            .fetch_list = fetch_list,
+                                           .topk_encode = encode_topk,
+                                           .topk_decode = decode_topk,
+                                           .topk_add = add_topk,
+                                           .topk_commit = commit_topk,
+                                           .topk_mask = commit_topk,
                                            .count_not_finite = count_floats,
                                            .count_not_finite_f64 = count_doubles};
 
@@ -183,10 +214,12 @@ static bool make_tables(counted_run *it) {
   it->device.slots = calloc(slots, sizeof *it->device.slots);
   it->device.launch.codes = calloc(most, sizeof *it->device.launch.codes);
   it->device.launch.addresses = calloc(most, sizeof *it->device.launch.addresses);
+  it->device.launch.outputs = calloc(most, sizeof *it->device.launch.outputs);
+  it->device.topk = calloc(steps, sizeof(lcomm_cuda_topk *));
   it->run.scratch.summands = calloc(most, sizeof *it->run.scratch.summands);
   return it->comm && it->tape.steps && it->tape.waiting && it->tape.numbers && it->tape.slots &&
          it->device.slots && it->device.launch.codes && it->device.launch.addresses &&
-         it->run.scratch.summands;
+         it->device.launch.outputs && it->device.topk && it->run.scratch.summands;
 }
 
 static void free_tables(counted_run *it) {
@@ -198,6 +231,8 @@ static void free_tables(counted_run *it) {
   free(it->device.slots);
   free(it->device.launch.codes);
   free(it->device.launch.addresses);
+  free(it->device.launch.outputs);
+  free(it->device.topk);
   free(it->run.scratch.summands);
 }
 
@@ -229,8 +264,11 @@ static lcomm_status make(counted_run *it, lcomm_tape_calls *calls) {
     it->lane[i].calls = calls;
     it->lanes.stream[i] = &it->lane[i];
   }
+  it->device.payload_sizes = (uint64_t *)ARENA;
   for (uint32_t i = 0; i < it->run.plan->schedule.step_count; i++) {
+    uintptr_t outputs = it->run.plan->schedule.steps[i].slot_count;
     it->tape.steps[i].event = it->tape.steps[i].is_joined ? it : NULL;
+    it->device.topk[i] = (lcomm_cuda_topk *)outputs;
   }
   place_slots(it);
   return LCOMM_OK;
@@ -245,19 +283,8 @@ static lcomm_status play(counted_run *it) {
   return lcomm_tape_join(run, &it->program);
 }
 
-static bool is_sparse(const lcomm_plan *plan) {
-  bool any = false;
-  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
-    any |= lcomm_format_is_sparse(&plan->stages[i].format);
-  }
-  return any;
-}
-
 lcomm_status lcomm_tape_count(lcomm_plan *plan, lcomm_tape_calls *calls) {
   *calls = (lcomm_tape_calls){0};
-  if (is_sparse(plan)) {
-    return LCOMM_ERR_UNSUPPORTED;
-  }
   counted_run *it = calloc(1, sizeof *it);
   if (!it) {
     return LCOMM_ERR_MEMORY;

@@ -17,9 +17,9 @@ typedef struct lcomm_tape_calls {
 } lcomm_tape_calls;
 
 /* Those of the caller for one operation of the plan in a stream, over buffers that need no copy.
- * Without error feedback. The plan's slots are parted, as those of a run are that plays
- * tapes (lcomm_plan_part_slots). UNSUPPORTED: of top-k, whose kernels are several launches each;
- * MEMORY. */
+ * Without error feedback. Of top-k as many launches as its kernels may be (kernels/cuda.h), which
+ * are fewer for short payloads. The plan's slots are parted, as those of a run are that plays tapes
+ * (lcomm_plan_part_slots). MEMORY. */
 lcomm_status lcomm_tape_count(lcomm_plan *plan, lcomm_tape_calls *calls);
 
 static inline uint64_t lcomm_tape_calls_all(const lcomm_tape_calls *calls) {

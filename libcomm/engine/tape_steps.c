@@ -97,6 +97,16 @@ static void relate_all(const lcomm_schedule *schedule, lcomm_tape_step *steps) {
   }
 }
 
+/* How long payloads of top-k are is known when they are made: the proxy waits for that. */
+static void announce_sparse(const lcomm_plan *plan, lcomm_tape_step *steps) {
+  for (uint32_t i = 0; i < plan->schedule.step_count; i++) {
+    const lcomm_step *step = &plan->schedule.steps[i];
+    steps[i].announces |=
+        step->kind == LCOMM_STEP_ENCODE &&
+        lcomm_format_is_sparse(&plan->stages[plan->schedule.slots[step->slot].stage].format);
+  }
+}
+
 /* A group waits as a whole, so for the last of all that its members wait for: its first one does.
  */
 static void join_waits(const lcomm_schedule *schedule, lcomm_tape_step *steps) {
@@ -205,6 +215,7 @@ lcomm_status lcomm_tape_relate(const lcomm_plan *plan, lcomm_tape_step *steps,
   bool begins_late[LCOMM_LANE_COUNT] = {false};
   LCOMM_TRY(find_lanes(plan, steps));
   relate_all(&plan->schedule, steps);
+  announce_sparse(plan, steps);
   join_waits(&plan->schedule, steps);
   LCOMM_TRY(drop_needless(&plan->schedule, steps, begins_late));
   for (int lane = 0; lane < LCOMM_LANE_COUNT; lane++) {

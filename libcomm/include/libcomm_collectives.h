@@ -169,10 +169,11 @@ LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
  * LCOMM_PROGRESS=calls; for them it calls no CUDA. The program may get and
  * free memory, make streams and load kernels at any time. Where all streams of a device share one
  * queue (CUDA_DEVICE_MAX_CONNECTIONS=1), these calls, and reports of tensors there
- * (lcomm_tensor_ready), come in one order on all ranks. The first calls of a shape get memory, and
- * open that of other ranks of the node whose devices reach each other (LCOMM_CUDA_IPC=off: none),
- * for which CUDA may wait until the device is idle: no stream may wait then for something that the
- * calling thread does later.
+ * (lcomm_tensor_ready), come in one order on all ranks. A call gets memory where more of its shape
+ * are in flight than ever before, and the first eight after that open memory of other ranks of the
+ * node whose devices reach each other (LCOMM_CUDA_IPC=off: none), as the first eight steps of
+ * tensors do; CUDA may wait for that until the device is idle: no stream may wait then for
+ * something that the calling thread does later.
  *
  * On a stream that is being captured into a graph (CUDA's: cudaStreamBeginCapture) such a call is
  * put there, and each launch of the graph makes it again, with what the buffers hold then. All
@@ -234,8 +235,8 @@ LCOMM_API lcomm_status lcomm_reduce_scatterv_scaled_on_stream(lcomm_comm *comm, 
  * rank they are from. Data crosses through memory of the host, of which as much is kept, in powers
  * of two, as was in flight at once.
  * A send or receive whose other side does not come within the time-out fails the communicator;
- * lcomm_destroy() waits for all. Errors: ARGUMENT, UNSUPPORTED where streams cannot wait for
- * numbers or no thread may move messages, and as above. */
+ * lcomm_destroy() waits for all. Errors: ARGUMENT, UNSUPPORTED where no thread may move messages,
+ * and as above. */
 LCOMM_API lcomm_status lcomm_send_on_stream(lcomm_comm *comm, const void *data, uint64_t count,
                                             lcomm_dtype dtype, int peer, void *stream);
 LCOMM_API lcomm_status lcomm_receive_on_stream(lcomm_comm *comm, void *data, uint64_t count,

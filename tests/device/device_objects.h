@@ -37,13 +37,6 @@ static inline lcomm_device_facts facts_of(int ordinal) {
   return facts;
 }
 
-static inline void need_waiting(void) {
-  need_device();
-  if (!facts_of(0).waits_for_values) {
-    skip();
-  }
-}
-
 static inline unsigned char *memory_of(size_t size) {
   void *memory = NULL;
   CHECK(device->memory.get(size, &memory));
@@ -61,6 +54,19 @@ static inline void *new_stream(void) {
   void *stream = NULL;
   CHECK(device->stream.create(&stream));
   return stream;
+}
+
+/* One of the library's, which can wait for numbers. */
+static inline void *new_work_stream(void) {
+  void *stream = NULL;
+  CHECK(device->stream.work_create(&stream));
+  return stream;
+}
+
+/* Such a stream stands still until the number at `value` has come so far. */
+static inline void hold(void *work_stream, void *value, uint32_t number) {
+  lcomm_device_number task = {LCOMM_DEVICE_AWAIT, value, number};
+  CHECK(device->stream.numbers(work_stream, &task, 1));
 }
 
 static inline void *new_event(void) {

@@ -12,10 +12,10 @@
 static void stream_works_in_order_and_in_its_own_time(void **state) {
   enum { STEPS = 20 };
   (void)state;
-  need_waiting();
-  void *stream = new_stream(), *end = new_event();
+  need_device();
+  void *stream = new_work_stream(), *end = new_event();
   unsigned char *memory = memory_of(STEPS), *got = pinned_of(STEPS), *value = pinned_of(4);
-  CHECK(device->wait_value(stream, (uint32_t *)(void *)value, 1));
+  hold(stream, value, 1);
   for (int i = 0; i < STEPS; i++) {
     CHECK(device->set(memory, i + 1, STEPS, stream));
     CHECK(device->copy(got + i, memory + i, 1, stream));
@@ -50,16 +50,16 @@ static void event_that_was_never_recorded_is_over(void **state) {
 /* What is recorded later in the same event does not matter. */
 static void stream_waits_for_what_was_recorded_when_it_was_told(void **state) {
   (void)state;
-  need_waiting();
-  void *first = new_stream(), *second = new_stream(), *event = new_event(), *end = new_event();
+  need_device();
+  void *first = new_work_stream(), *second = new_stream(), *event = new_event(), *end = new_event();
   unsigned char *memory = memory_of(1), *got = pinned_of(1), *values = pinned_of(8);
-  CHECK(device->wait_value(first, (uint32_t *)(void *)values, 1));
+  hold(first, values, 1);
   CHECK(device->set(memory, 41, 1, first));
   CHECK(device->event.record(event, first));
   CHECK(device->stream.wait(second, event));
   CHECK(device->copy(got, memory, 1, second));
   CHECK(device->event.record(end, second));
-  CHECK(device->wait_value(first, (uint32_t *)(void *)values + 1, 1));
+  hold(first, values + 4, 1);
   CHECK(device->event.record(event, first));
   give_time();
   assert_false(is_over(end));
@@ -82,14 +82,14 @@ static void stream_waits_for_what_was_recorded_when_it_was_told(void **state) {
 
 static void values_count_on_past_2_to_the_32(void **state) {
   (void)state;
-  need_waiting();
-  void *stream = new_stream(), *event = new_event();
+  need_device();
+  void *stream = new_work_stream(), *event = new_event();
   unsigned char *value = pinned_of(4);
   release(value, 3);
-  CHECK(device->wait_value(stream, (uint32_t *)(void *)value, UINT32_MAX - 1));
+  hold(stream, value, UINT32_MAX - 1);
   CHECK(device->stream.finish(stream));
   release(value, UINT32_MAX - 5);
-  CHECK(device->wait_value(stream, (uint32_t *)(void *)value, 2));
+  hold(stream, value, 2);
   CHECK(device->event.record(event, stream));
   give_time();
   assert_false(is_over(event));
@@ -140,115 +140,17 @@ static void threads_use_streams_of_their_own(void **state) {
   }
 }
 
-/* ------------------------------------------------------------ held streams */
-
-enum { HELD = 12, WORKERS = 12, WORK_SIZE = 4096 };
-
-typedef struct workers {
-  void *held[HELD], *stream[WORKERS], *end[WORKERS];
-  unsigned char *memory, *got, *value;
-} workers;
-
-static inline void make_workers(workers *w) {
-  w->memory = memory_of(WORKERS * WORK_SIZE);
-  w->got = pinned_of(WORKERS);
-  w->value = pinned_of(4);
-  for (int i = 0; i < HELD; i++) {
-    w->held[i] = i == 0 ? NULL : new_stream();
-  }
-  for (int i = 0; i < WORKERS; i++) {
-    CHECK(device->stream.work_create(&w->stream[i]));
-    w->end[i] = new_event();
-  }
-}
-
-/* All kinds of work, and a kernel that nobody has launched before. */
-static inline void put_work(const workers *w, int i) {
-  unsigned char *own = w->memory + i * WORK_SIZE;
-  CHECK(device->set(own, i + 1, WORK_SIZE / 2, w->stream[i]));
-  CHECK(device->copy(own + WORK_SIZE / 2, own, WORK_SIZE / 2, w->stream[i]));
-  CHECK(device->copy(w->got + i, own + WORK_SIZE - 1, 1, w->stream[i]));
-  if (device->kernels) {
-    CHECK(device->kernels->divide.i32((int32_t *)(void *)own, 3, 100, w->stream[i]));
-  }
-  CHECK(device->event.record(w->end[i], w->stream[i]));
-}
-
-/* Within what a stream that is not held would never need. */
-static inline int count_finished(const workers *w) {
-  enum { LOOKS = 500 };
-  int over = 0;
-  for (int look = 0; look < LOOKS && over < WORKERS; look++) {
-    over = 0;
-    for (int i = 0; i < WORKERS; i++) {
-      over += is_over(w->end[i]);
-    }
-    if (over < WORKERS) {
-      give_time();
-    }
-  }
-  return over;
-}
-
-static inline void free_workers(workers *w) {
-  for (int i = 1; i < HELD; i++) {
-    CHECK(device->stream.finish(w->held[i]));
-    CHECK(device->stream.destroy(w->held[i]));
-  }
-  CHECK(device->stream.finish(NULL));
-  for (int i = 0; i < WORKERS; i++) {
-    CHECK(device->stream.finish(w->stream[i]));
-    CHECK(device->stream.destroy(w->stream[i]));
-    CHECK(device->event.destroy(w->end[i]));
-  }
-  CHECK(device->memory.free(w->memory));
-  CHECK(device->memory.pinned_free(w->got));
-  CHECK(device->memory.pinned_free(w->value));
-}
-
-static void work_goes_on_while_streams_of_a_program_are_held(void **state) {
-  (void)state;
-  need_waiting();
-  workers w;
-  make_workers(&w);
-  CHECK(device->load());
-  for (int i = 0; i < HELD; i++) {
-    CHECK(device->wait_value(w.held[i], (uint32_t *)(void *)w.value, 1));
-  }
-  for (int i = 0; i < WORKERS; i++) {
-    put_work(&w, i);
-  }
-  int over = count_finished(&w);
-  release(w.value, 1); /* whatever comes, or the device hangs for ever */
-  assert_int_equal(over, WORKERS);
-  for (int i = 0; i < WORKERS; i++) {
-    assert_int_equal(w.got[i], i + 1);
-  }
-  free_workers(&w);
-}
-
-static void streams_for_work_are_not_held(void **state) {
-  (void)state;
-  need_waiting();
-  void *stream = NULL;
-  unsigned char *value = pinned_of(4);
-  CHECK(device->stream.work_create(&stream));
-  assert_int_not_equal(device->wait_value(stream, (uint32_t *)(void *)value, 1), 0);
-  CHECK(device->stream.finish(stream));
-  CHECK(device->stream.destroy(stream));
-  CHECK(device->memory.pinned_free(value));
-}
+/* ----------------------------------------------------------------- numbers */
 
 /* More than a call of the driver takes at once. */
 static void numbers_are_awaited_and_written_in_order(void **state) {
   enum { TASKS = 150 };
   lcomm_device_number list[TASKS];
   (void)state;
-  need_waiting();
-  void *stream = NULL;
+  need_device();
+  void *stream = new_work_stream();
   unsigned char *places = pinned_of(TASKS * 4), *memory = memory_of(1), *got = pinned_of(1);
   uint32_t *numbers = (uint32_t *)(void *)places;
-  CHECK(device->stream.work_create(&stream));
   for (int i = 0; i < TASKS; i++) {
     list[i] = (lcomm_device_number){LCOMM_DEVICE_WRITE, &numbers[i], 7};
   }
@@ -315,7 +217,6 @@ static void thread_that_uses_no_device_can_be_left_so(void **state) {
   TEST(stream_works_in_order_and_in_its_own_time), TEST(event_that_was_never_recorded_is_over),    \
       TEST(stream_waits_for_what_was_recorded_when_it_was_told),                                   \
       TEST(values_count_on_past_2_to_the_32), TEST(threads_use_streams_of_their_own),              \
-      TEST(work_goes_on_while_streams_of_a_program_are_held), TEST(streams_for_work_are_not_held), \
       TEST(numbers_are_awaited_and_written_in_order),                                              \
       TEST(streams_are_not_captured_by_themselves),                                                \
       TEST(thread_that_uses_no_device_can_be_left_so)

@@ -39,7 +39,7 @@ static inline bool enter(forked *self) {
   REQUIRE(device->count(&count));
   REQUIRE(device->use(self->rank % count));
   REQUIRE(device->facts(self->rank % count, &facts));
-  if (!facts.shares_memory || !facts.waits_for_values) {
+  if (!facts.shares_memory) {
     *sharing_impossible = 1;
     return false;
   }
@@ -211,12 +211,13 @@ static void stream_waits_for_one_of_another_process(forked *self) {
   if (self->rank == 0) {
     REQUIRE(device->memory.get(100, &memory));
     REQUIRE(device->memory.pinned_get(4, &value));
-    REQUIRE(device->stream.create(&stream));
+    REQUIRE(device->stream.work_create(&stream));
     REQUIRE(device->event.create(true, &event));
     REQUIRE(device->ipc.get(memory, &offer.memory));
     REQUIRE(device->ipc.event_get(event, offer.event));
     release(value, 0);
-    REQUIRE(device->wait_value(stream, value, 1));
+    lcomm_device_number held = {LCOMM_DEVICE_AWAIT, value, 1};
+    REQUIRE(device->stream.numbers(stream, &held, 1));
     REQUIRE(device->set(memory, 77, 100, stream));
     REQUIRE(device->event.record(event, stream));
     memcpy(self->shared, &offer, sizeof(offer));

@@ -129,9 +129,9 @@ static void freed_memory_cannot_be_read(void **state) {
 static void pinned_memory_is_read_when_the_stream_comes_to_it(void **state) {
   unsigned char got = 0;
   (void)state;
-  void *stream = new_stream();
+  void *stream = new_work_stream();
   unsigned char *memory = memory_of(1), *pinned = pinned_of(1), *value = pinned_of(4);
-  CHECK(device->wait_value(stream, (uint32_t *)(void *)value, 1));
+  hold(stream, value, 1);
   CHECK(device->copy(memory, pinned, 1, stream));
   give_time();
   pinned[0] = 9; /* too early, for a program */
@@ -146,9 +146,9 @@ static void pinned_memory_is_read_when_the_stream_comes_to_it(void **state) {
 
 static void destroyed_stream_still_does_its_work(void **state) {
   (void)state;
-  void *stream = new_stream(), *event = new_event();
+  void *stream = new_work_stream(), *event = new_event();
   unsigned char *pinned = pinned_of(1), *value = pinned_of(4);
-  CHECK(device->wait_value(stream, (uint32_t *)(void *)value, 1));
+  hold(stream, value, 1);
   CHECK(device->set(pinned, 3, 1, stream));
   CHECK(device->event.record(event, stream));
   CHECK(device->stream.destroy(stream));
@@ -197,12 +197,12 @@ static void kernels_run_in_the_order_of_their_stream(void **state) {
   enum { BLOCKS = 3, THREADS = 64, COUNT = BLOCKS * THREADS };
   uint32_t got[COUNT];
   (void)state;
-  void *stream = new_stream();
+  void *stream = new_work_stream();
   uint32_t *values = (uint32_t *)(void *)memory_of(sizeof(got));
   unsigned char *value = pinned_of(4);
   add_args args = {values, 0};
   CHECK(device->load());
-  CHECK(device->wait_value(stream, (uint32_t *)(void *)value, 1));
+  hold(stream, value, 1);
   CHECK(lcomm_emulated.set(values, sizeof(got), stream));
   for (args.add = 1; args.add < 5; args.add++) {
     CHECK(lcomm_emulated.launch(add_kernel, &args, sizeof(args), BLOCKS, THREADS, stream, "add"));
@@ -225,57 +225,7 @@ static void kernels_run_in_the_order_of_their_stream(void **state) {
   CHECK(device->memory.pinned_free(value));
 }
 
-/* ------------------------------------------------------------------- too late */
-
-typedef enum late { GET, GET_PINNED, FREE, FREE_PINNED, MAKE_STREAM, LOAD, LAUNCH, NONE } late;
-
-static void do_late(late what, void *memory, void *pinned) {
-  void *made = NULL;
-  add_args args = {memory, 0};
-  switch (what) {
-  case GET:
-    CHECK(device->memory.get(1, &made));
-    break;
-  case GET_PINNED:
-    CHECK(device->memory.pinned_get(1, &made));
-    break;
-  case FREE:
-    CHECK(device->memory.free(memory));
-    break;
-  case FREE_PINNED:
-    CHECK(device->memory.pinned_free(pinned));
-    break;
-  case MAKE_STREAM:
-    CHECK(device->stream.work_create(&made));
-    break;
-  case LOAD:
-    CHECK(device->load());
-    break;
-  case LAUNCH:
-    CHECK(lcomm_emulated.launch(add_kernel, &args, sizeof(args), 1, 32, NULL, "add"));
-    break;
-  default:
-    break;
-  }
-}
-
-/* How a process ends that does this while a stream is held. */
-static int end_of(late what) {
-  int status = 0;
-  pid_t child = fork();
-  if (child == 0) {
-    (void)!freopen("/dev/null", "w", stderr);
-    signal(SIGABRT, SIG_DFL); /* cmocka would report it */
-    device = emulated_begin(&setup);
-    void *stream = new_stream(), *memory = memory_of(4096), *pinned = pinned_of(4);
-    void *value = pinned_of(4);
-    CHECK(device->wait_value(stream, value, 1));
-    do_late(what, memory, pinned);
-    _exit(0);
-  }
-  waitpid(child, &status, 0);
-  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-}
+/* ------------------------------------------------------------------- barred */
 
 static int end_of_barred(bool calls) {
   int status = 0;
@@ -300,46 +250,39 @@ static void a_thread_that_is_barred_calls_no_device(void **state) {
   assert_int_equal(end_of_barred(true), SIGABRT);
 }
 
-static void what_waits_for_a_device_does_not_wait_for_a_held_stream(void **state) {
-  (void)state;
-  for (late what = GET; what < NONE; what++) {
-    assert_int_equal(end_of(what), SIGABRT);
-  }
-  assert_int_equal(end_of(NONE), 0);
-}
-
 /* ------------------------------------------------------------------- refused */
 
 static void what_is_switched_off_is_refused(void **state) {
   lcomm_device_ipc ipc;
   bool possible = true;
   emulated_setup poor = {
-      .devices = 2, .without_wait_value = true, .without_sharing = true, .without_peers = true};
+      .devices = 2, .without_waits = true, .without_sharing = true, .without_peers = true};
   (void)state;
   assert_int_equal(emulated_end(), 0);
   (void)emulated_begin(&poor);
   lcomm_device_facts facts = facts_of(1);
   assert_false(facts.waits_for_values || facts.shares_memory);
-  unsigned char *memory = memory_of(4), *value = pinned_of(4);
-  assert_int_not_equal(device->wait_value(NULL, (uint32_t *)(void *)value, 0), 0);
+  unsigned char *memory = memory_of(4);
   assert_int_not_equal(device->ipc.get(memory, &ipc), 0);
   CHECK(device->ipc.peer_access(0, 1, &possible));
   assert_false(possible);
   CHECK(device->memory.free(memory));
-  CHECK(device->memory.pinned_free(value));
 }
 
-static void values_lie_in_pinned_memory(void **state) {
+static void numbers_lie_in_pinned_memory(void **state) {
   uint32_t mine = 1;
   (void)state;
   unsigned char *memory = memory_of(4), *pinned = pinned_of(8);
-  assert_int_not_equal(device->wait_value(NULL, &mine, 0), 0);
-  assert_int_not_equal(device->wait_value(NULL, (uint32_t *)(void *)memory, 0), 0);
-  assert_int_not_equal(device->wait_value(NULL, (uint32_t *)(uintptr_t)(pinned + 6), 0), 0);
-  void *stream = NULL;
-  lcomm_device_number number = {LCOMM_DEVICE_WRITE, &mine, 1};
-  CHECK(device->stream.work_create(&stream));
-  assert_int_not_equal(device->stream.numbers(stream, &number, 1), 0);
+  void *stream = new_work_stream();
+  void *elsewhere[] = {&mine, memory, pinned + 6};
+  lcomm_device_number number = {.number = 1};
+  for (int i = 0; i < 3; i++) {
+    number.place = elsewhere[i];
+    number.task = LCOMM_DEVICE_AWAIT;
+    assert_int_not_equal(device->stream.numbers(stream, &number, 1), 0);
+    number.task = LCOMM_DEVICE_WRITE;
+    assert_int_not_equal(device->stream.numbers(stream, &number, 1), 0);
+  }
   number.place = (uint32_t *)(void *)pinned;
   assert_int_not_equal(device->stream.numbers(NULL, &number, 1), 0); /* one of the program */
   CHECK(device->stream.numbers(stream, &number, 1));
@@ -405,10 +348,10 @@ static void memory_is_opened_once_and_while_it_is_there(forked *self) {
 static void what_is_left_is_counted(void **state) {
   (void)state;
   unsigned char *value = pinned_of(4);
-  void *stream = new_stream();
+  void *stream = new_work_stream();
   (void)memory_of(1);
   (void)new_event();
-  CHECK(device->wait_value(stream, (uint32_t *)(void *)value, 1)); /* for ever */
+  hold(stream, value, 1); /* for ever */
   CHECK(device->event.record(new_event(), stream));
   assert_int_equal(emulated_end(), 5);
   device = emulated_begin(&setup);
@@ -421,7 +364,6 @@ int main(void) {
       DEVICE_SHARING,
       SHARED_TEST(memory_is_opened_once_and_while_it_is_there, 2),
       cmocka_unit_test(freed_memory_cannot_be_read),
-      cmocka_unit_test(what_waits_for_a_device_does_not_wait_for_a_held_stream),
       cmocka_unit_test(a_thread_that_is_barred_calls_no_device),
       DEVICE_PROPERTIES(ON_DEVICE),
       DEVICE_ORDER(ON_DEVICE),
@@ -435,7 +377,7 @@ int main(void) {
       ON_DEVICE(things_of_two_devices_are_told_apart),
       ON_DEVICE(kernels_run_in_the_order_of_their_stream),
       ON_DEVICE(what_is_switched_off_is_refused),
-      ON_DEVICE(values_lie_in_pinned_memory),
+      ON_DEVICE(numbers_lie_in_pinned_memory),
       ON_DEVICE(bytes_that_are_no_handle_are_refused),
       ON_DEVICE(what_is_left_is_counted),
   };

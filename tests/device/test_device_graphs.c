@@ -42,12 +42,6 @@ static void free_graph(const launchable *it) {
   assert_int_equal(emulated_graph_destroy(it->graph), 0);
 }
 
-static void *new_work_stream(void) {
-  void *stream = NULL;
-  CHECK(device->stream.work_create(&stream));
-  return stream;
-}
-
 /* ---------------------------------------------------------------- capturing */
 
 static void captures_are_seen(void **state) {

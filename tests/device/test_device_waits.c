@@ -20,10 +20,6 @@ static void begin(emulated_setup setup) {
   CHECK(device->use(0));
 }
 
-static void begin_waiting(void) {
-  begin((emulated_setup){.held = EMULATED_HELD_AWAITED});
-}
-
 static void end(void) {
   assert_int_equal(emulated_end(), 0);
 }
@@ -107,12 +103,12 @@ static void free_made(late_call *call) {
 /* It waits, and so does whoever comes to the device meanwhile. */
 static void waits_while_a_stream_is_held(int (*make)(late_call *call)) {
   pthread_t first, second;
-  begin_waiting();
-  void *held = new_stream(), *other = new_stream();
+  begin((emulated_setup){0});
+  void *held = new_work_stream(), *other = new_stream();
   unsigned char *value = pinned_of(4), *byte = pinned_of(1);
   late_call call = {.make = make, .memory = memory_of(4096), .pinned = pinned_of(4)};
   late_call beside = {.make = set_again, .pinned = byte, .made = other};
-  CHECK(device->wait_value(held, (uint32_t *)(void *)value, 1));
+  hold(held, value, 1);
   assert_int_equal(pthread_create(&first, NULL, make_call, &call), 0);
   while (!emulated_device_is_waited_for() && !atomic_load(&call.is_over)) {
     give_time();
@@ -174,10 +170,11 @@ static void what_waits_for_a_device_does_not_wait_for_what_comes_later(void **st
 static void wait_for_ever(int words) {
   (void)dup2(words, STDERR_FILENO);
   signal(SIGABRT, SIG_DFL); /* cmocka would report it */
-  begin((emulated_setup){.held = EMULATED_HELD_AWAITED, .queues = 2, .patience_s = 0.3});
-  void *held = new_stream(), *other = new_stream(), *behind = new_stream(), *event = new_event();
+  begin((emulated_setup){.queues = 2, .patience_s = 0.3});
+  void *held = new_work_stream(), *other = new_stream(), *behind = new_work_stream();
+  void *event = new_event();
   unsigned char *value = pinned_of(4), *memory = memory_of(1);
-  CHECK(device->wait_value(held, (uint32_t *)(void *)value, 7));
+  hold(held, value, 7);
   CHECK(device->event.record(event, held));
   CHECK(device->stream.wait(other, event));
   CHECK(device->set(memory, 1, 1, behind));
@@ -216,19 +213,24 @@ static void deadlock_is_told_with_names(void **state) {
 enum { STREAMS = 17 };
 
 typedef struct in_queues {
+  void *holder, *held; /* a stream of the library's, and the event that the first one waits for */
   void *stream[STREAMS], *event[STREAMS];
   unsigned char *value, *memory;
 } in_queues;
 
 /* The first stream is held, then all get something to do. */
-static void hold_first(in_queues *it, int (*create)(void **stream)) {
+static void hold_first(in_queues *it) {
+  it->holder = new_work_stream();
+  it->held = new_event();
   it->value = pinned_of(4);
   it->memory = memory_of(STREAMS);
   for (int i = 0; i < STREAMS; i++) {
-    CHECK(create(&it->stream[i]));
+    it->stream[i] = new_stream();
     it->event[i] = new_event();
   }
-  CHECK(device->wait_value(it->stream[0], (uint32_t *)(void *)it->value, 1));
+  hold(it->holder, it->value, 1);
+  CHECK(device->event.record(it->held, it->holder));
+  CHECK(device->stream.wait(it->stream[0], it->held));
   for (int i = 0; i < STREAMS; i++) {
     CHECK(device->set(it->memory + i, i, 1, it->stream[i]));
     CHECK(device->event.record(it->event[i], it->stream[i]));
@@ -242,6 +244,8 @@ static void let_first_go(in_queues *it) {
     CHECK(device->stream.destroy(it->stream[i]));
     CHECK(device->event.destroy(it->event[i]));
   }
+  CHECK(device->stream.destroy(it->holder));
+  CHECK(device->event.destroy(it->held));
   CHECK(device->memory.free(it->memory));
   CHECK(device->memory.pinned_free(it->value));
 }
@@ -249,8 +253,8 @@ static void let_first_go(in_queues *it) {
 /* Streams that share the queue of the first one stand still, and only they. */
 static void stands_with_the_first(int queues) {
   in_queues it;
-  begin((emulated_setup){.held = EMULATED_HELD_AWAITED, .queues = queues});
-  hold_first(&it, device->stream.create);
+  begin((emulated_setup){.queues = queues});
+  hold_first(&it);
   for (int i = 0; i < STREAMS; i++) {
     bool shares = i == 0 || (queues > 0 && i % queues == 0);
     if (!shares) {
@@ -275,12 +279,11 @@ static void held_stream_stops_those_of_its_queue(void **state) {
 
 static void streams_for_work_have_other_queues(void **state) {
   in_queues it;
-  void *work = NULL;
   (void)state;
-  begin((emulated_setup){.held = EMULATED_HELD_AWAITED, .queues = 1});
+  begin((emulated_setup){.queues = 2}); /* for the streams of each kind */
   unsigned char *memory = memory_of(1);
-  CHECK(device->stream.work_create(&work));
-  hold_first(&it, device->stream.create);
+  void *work = new_work_stream();
+  hold_first(&it);
   CHECK(device->set(memory, 1, 1, work));
   CHECK(device->stream.finish(work));
   let_first_go(&it);
@@ -299,7 +302,7 @@ static void late_kernel(const void *args) {
 
 static void streams_of_one_queue_work_side_by_side(void **state) {
   (void)state;
-  begin((emulated_setup){.held = EMULATED_HELD_AWAITED, .queues = 1});
+  begin((emulated_setup){.queues = 1});
   void *first = new_stream(), *second = new_stream();
   uint32_t *value = (uint32_t *)(void *)pinned_of(8);
   CHECK(device->load());
@@ -336,7 +339,7 @@ static void write_note(const void *args) {
 /* In which order three streams did what they were given while they were stopped. */
 static void book_of(uint64_t turns, unsigned char *copy) {
   void *stream[LANES];
-  begin((emulated_setup){.held = EMULATED_HELD_AWAITED, .turns = turns});
+  begin((emulated_setup){.turns = turns});
   unsigned char *book = pinned_of(2 * LANES * TASKS), *at = pinned_of(1);
   CHECK(device->load());
   for (int i = 0; i < LANES; i++) {
@@ -378,7 +381,7 @@ static void streams_take_turns_in_an_order_that_is_drawn(void **state) {
 
 static void calls_are_counted_by_kind(void **state) {
   (void)state;
-  begin_waiting();
+  begin((emulated_setup){0});
   void *stream = new_stream(), *event = new_event();
   unsigned char *memory = memory_of(8), *pinned = pinned_of(8);
   CHECK(device->load());
@@ -409,7 +412,7 @@ static void calls_are_counted_by_kind(void **state) {
 
 static void stopped_streams_do_nothing_until_they_go_on(void **state) {
   (void)state;
-  begin_waiting();
+  begin((emulated_setup){0});
   void *stream = new_stream(), *event = new_event();
   unsigned char *pinned = pinned_of(1);
   emulated_streams_stop(true);

@@ -30,6 +30,8 @@ for queues in 1 8; do
   expect "replays_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_graphs 3
   expect "failures_end_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_failure 2
   expect "buckets_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues tensor/mpi_device_buckets 3
+  expect "streams_of_all_kinds_have_sums_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_streams 2
+  expect "messages_arrive_in_${queues}_queues" in_order EMULATED_QUEUES=$queues api/mpi_device_pairs 3
   expect "payloads_stay_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_peer_memory 3
 done
 for seed in 3 4 5; do

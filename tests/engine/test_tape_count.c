@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
+#include "kernels/cuda.h"
 #include "libcomm/engine/tape_count.h"
 
 enum { RANKS_MAX = 64 };
@@ -60,21 +61,33 @@ static void require_most(lcomm_plan *plan, const char *what, uint64_t most) {
 }
 
 /* 100 MB on 4 nodes of 8 ranks. */
-static void large_sums_take_a_hundred_calls(void **state) {
-  static const char *const policies[] = {"net=int8 min=1",       "net=bf16",
-                                         "net=fp8e4m3",          "net=int4",
-                                         "net=none algo=direct", "net=int8 node=bf16"};
+static void require_most_of_large(const char *policy, uint64_t most) {
   lcomm_topo topo = suppose(32, 4, true);
-  (void)state;
-  for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
-    for (int rank = 0; rank < topo.size; rank += 9) {
-      lcomm_plan_request request = {.count = 25000000, .dtype = LCOMM_FLOAT32};
-      lcomm_plan *plan = plan_of(&request, policies[i], &topo, rank);
-      require_most(plan, policies[i], 100);
-      lcomm_plan_destroy(plan);
-    }
+  for (int rank = 0; rank < topo.size; rank += 9) {
+    lcomm_plan_request request = {.count = 25000000, .dtype = LCOMM_FLOAT32};
+    lcomm_plan *plan = plan_of(&request, policy, &topo, rank);
+    require_most(plan, policy, most);
+    lcomm_plan_destroy(plan);
   }
   lcomm_topo_free(&topo);
+}
+
+static void large_sums_take_a_hundred_calls(void **state) {
+  static const char *const policies[] = {
+      "net=int8 min=1",       "net=bf16",           "net=fp8e4m3",   "net=int4",
+      "net=none algo=direct", "net=int8 node=bf16", "net=bf16+zstd", "net=int8+zstd min=1",
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+    require_most_of_large(policies[i], 100);
+  }
+}
+
+/* Payloads of top-k are several launches each, and cross one by one. */
+static void large_sums_of_topk_take_three_hundred(void **state) {
+  (void)state;
+  require_most_of_large("net=topk:0.01 min=1", 320);
+  require_most_of_large("net=topk:0.01+zstd min=1", 320);
 }
 
 static void short_sums_take_few(void **state) {
@@ -143,25 +156,33 @@ static void all_collectives_and_types_are_counted(void **state) {
   lcomm_topo_free(&topo);
 }
 
-static void payloads_of_unknown_size_are_not_counted(void **state) {
+/* A payload that is made or read is several launches. */
+static void launches_of_topk_are_counted(void **state) {
+  static const char *const policies[] = {"net=topk:0.01+ef min=1",
+                                         "net=topk:0.01 min=1 algo=gather",
+                                         "net=topk:0.1,values=int8+zstd min=1 algo=direct"};
   lcomm_topo topo = suppose(4, 2, true);
-  lcomm_plan_request request = {.count = 100000, .dtype = LCOMM_FLOAT32, .error_feedback = true};
-  lcomm_tape_calls calls;
   (void)state;
-  lcomm_plan *plan = plan_of(&request, "net=topk:0.01+ef min=1", &topo, 0);
-  assert_int_equal(lcomm_tape_count(plan, &calls), LCOMM_ERR_UNSUPPORTED);
-  lcomm_plan_destroy(plan);
+  for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+    lcomm_plan_request request = {.count = 100000, .dtype = LCOMM_FLOAT32, .error_feedback = true};
+    lcomm_plan *plan = plan_of(&request, policies[i], &topo, 0);
+    lcomm_tape_calls calls = count(plan);
+    assert_true(calls.launches >= lcomm_cuda_topk_launches(1) + LCOMM_CUDA_TOPK_READS);
+    require_most(plan, policies[i], 100);
+    lcomm_plan_destroy(plan);
+  }
   lcomm_topo_free(&topo);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(large_sums_take_a_hundred_calls),
+      cmocka_unit_test(large_sums_of_topk_take_three_hundred),
       cmocka_unit_test(short_sums_take_few),
       cmocka_unit_test(calls_grow_with_chunks_and_not_with_ranks),
       cmocka_unit_test(chunks_of_devices_are_longer),
       cmocka_unit_test(all_collectives_and_types_are_counted),
-      cmocka_unit_test(payloads_of_unknown_size_are_not_counted),
+      cmocka_unit_test(launches_of_topk_are_counted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,6 @@ extern "C" CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream stream,
   X(address_range, cuMemGetAddressRange_v2)                                                        \
   X(capture_mode, cuThreadExchangeStreamCaptureMode)                                               \
   X(capture_info, cuStreamGetCaptureInfo_v2)                                                       \
-  X(wait_value, cuStreamWaitValue32_v2)                                                            \
   X(numbers, cuStreamBatchMemOp_v2)
 
 typedef struct lcomm_cuda_driver_functions {
@@ -102,7 +101,6 @@ int lcomm_cuda_event_record(void *event, void *stream);
 int lcomm_cuda_event_query(void *event, bool *over);
 int lcomm_cuda_stream_wait(void *stream, void *event);
 int lcomm_cuda_stream_numbers(void *stream, const lcomm_device_number *list, uint32_t count);
-int lcomm_cuda_wait_value(void *stream, const uint32_t *value, uint32_t least);
 
 /* device_cuda_ipc.cu */
 int lcomm_cuda_ipc_get(const void *pointer, lcomm_device_ipc *ipc);

@@ -13,16 +13,12 @@ int lcomm_cuda_stream_create(void **stream) {
 /* The driver puts streams into a few queues (CUDA_DEVICE_MAX_CONNECTIONS, 8, or 1 for
  * some programs) and knows nothing of a stream that waits for a value, so it may well
  * put work behind it that the value waits for. Queues have a priority, so streams of
- * the highest are in others than those of a program, which are of the lowest, or one
- * above. A program's of the highest are not held: see lcomm_cuda_wait_value. */
-static int highest_priority(int *priority) {
-  return lcomm_cuda_result(cudaDeviceGetStreamPriorityRange(NULL, priority));
-}
-
+ * the highest are in others than those of most programs. What a lane waits for is in
+ * a queue before it, so a program whose streams share them loses time only. */
 int lcomm_cuda_work_stream_create(void **stream) {
   int priority = 0;
   *stream = NULL;
-  int error = highest_priority(&priority);
+  int error = lcomm_cuda_result(cudaDeviceGetStreamPriorityRange(NULL, &priority));
   return error ? error
                : LCOMM_CUDA_ASIDE(cudaStreamCreateWithPriority((cudaStream_t *)stream,
                                                                cudaStreamNonBlocking, priority));
@@ -154,19 +150,4 @@ int lcomm_cuda_stream_numbers(void *stream, const lcomm_device_number *list, uin
     done += here;
   }
   return error;
-}
-
-int lcomm_cuda_wait_value(void *stream, const uint32_t *value, uint32_t least) {
-  int ours = 0, its = 0;
-  int error = lcomm_cuda_need_context();
-  error = error ? error : highest_priority(&ours);
-  error = error ? error : lcomm_cuda_result(cudaStreamGetPriority((cudaStream_t)stream, &its));
-  if (error == 0 && its == ours) {
-    return (int)cudaErrorNotSupported; /* it might stop what it waits for */
-  }
-  if (error != 0) {
-    return error;
-  }
-  return (int)lcomm_cuda_driver.wait_value((CUstream)stream, (CUdeviceptr)(uintptr_t)value, least,
-                                           CU_STREAM_WAIT_VALUE_GEQ);
 }

@@ -128,7 +128,6 @@ static const lcomm_device_table table = {
             .peer_access = lcomm_cuda_peer_access},
     .copy = lcomm_cuda_memory_copy,
     .set = lcomm_cuda_fill,
-    .wait_value = lcomm_cuda_wait_value,
 };
 
 extern "C" {

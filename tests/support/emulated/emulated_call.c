@@ -54,7 +54,6 @@ static const struct {
     [EMULATED_CALL_SET] = {"set", USES | ENQUEUES},
     [EMULATED_CALL_LAUNCH] = {"launch", USES | ENQUEUES},
     [EMULATED_CALL_GRAPH_LAUNCH] = {"a launch of a graph", USES | ENQUEUES},
-    [EMULATED_CALL_WAIT_VALUE] = {"wait_value", USES | ENQUEUES},
 };
 
 static _Atomic uint64_t counts[EMULATED_CALL_COUNT];
@@ -107,10 +106,6 @@ static void wait_for_turn(const char *what) {
 
 /* With the lock. */
 static void wait_for_device(const char *what) {
-  if (emulated.setup.held == EMULATED_HELD_REFUSED && emulated_streams_held()) {
-    fprintf(stderr, "emulated device: %s waits for the whole device, and a stream is held\n", what);
-    abort();
-  }
   int device = waited_device();
   is_waited_for[device] = true;
   emulated_finish_all(what, emulated.setup.apart ? device : LCOMM_DEVICE_NONE);

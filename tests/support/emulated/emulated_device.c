@@ -77,7 +77,7 @@ static int facts(int device, lcomm_device_facts *its) {
   memset(its->uuid, 0xe0 + device, sizeof(its->uuid));
   its->major = 9;
   its->memory_size = emulated.setup.memory_size;
-  its->waits_for_values = !emulated.setup.without_wait_value;
+  its->waits_for_values = !emulated.setup.without_waits;
   its->shares_memory = !emulated.setup.without_sharing;
   return 0;
 }
@@ -178,7 +178,7 @@ static void complete(emulated_setup *setup) {
   setup->patience_s = setup->patience_s > 0 ? setup->patience_s
                       : patience_s > 0      ? patience_s
                                             : PATIENCE_S;
-  setup->without_wait_value |= number_from_environment("EMULATED_WITHOUT_WAITS") != 0;
+  setup->without_waits |= number_from_environment("EMULATED_WITHOUT_WAITS") != 0;
   setup->queues = setup->queues ? setup->queues : number_from_environment("EMULATED_QUEUES");
   setup->churn = setup->churn ? setup->churn : (uint64_t)number_from_environment("EMULATED_CHURN");
   setup->turns = setup->turns ? setup->turns : (uint64_t)number_from_environment("EMULATED_TURNS");
@@ -251,7 +251,6 @@ static lcomm_device_table table = {
     .stream.numbers = emulated_stream_numbers,
     .copy = emulated_copy,
     .set = emulated_set,
-    .wait_value = emulated_wait_value,
     .ipc.get = emulated_ipc_get,
     .ipc.open = emulated_ipc_open,
     .ipc.close = emulated_ipc_close,

@@ -16,13 +16,13 @@
  * - Nothing but streams and events orders what streams do, so ThreadSanitizer sees
  *   where the order of two accesses is left to chance.
  * - NULL, the legacy default stream, is one more stream of the device in use. It
- *   waits for no other and no other waits for it, as streams of the table do not.
+ *   waits for no other and no other waits for it, as streams of the table do not. So is the
+ *   default stream of each thread, which has CUDA's name, 2.
  * - What waits for a whole device (memory, pinned memory, streams and loaded kernels
  *   that come, memory that goes, memory of other processes) waits for all that is in
- *   all streams, and calls of other threads wait for it meanwhile. Where nothing moves
- *   for long, the process ends and says who waits for whom. While wait_value holds a
- *   stream it ends at once, because on a device both may wait for ever; so does the
- *   first launch of a kernel that nobody has loaded.
+ *   all streams, and calls of other threads wait for it meanwhile. So does
+ *   the first launch of a kernel that nobody has loaded. Where nothing moves for long, the
+ *   process ends and says who waits for whom.
  * - What a stream captures has no effect before its graph is launched. Copies of memory that only
  *   the host knows are refused there, and so is to wait for a stream that is captured.
  * - A thread that is barred from devices ends the process when it calls one.
@@ -38,21 +38,14 @@
 
 enum { EMULATED_DEVICES_MAX = 8, EMULATED_QUEUES_MAX = 32 };
 
-/* What waits for a whole device while wait_value holds a stream. */
-typedef enum emulated_held {
-  EMULATED_HELD_REFUSED, /* ends the process */
-  EMULATED_HELD_AWAITED  /* waits for it as for all that is in streams */
-} emulated_held;
-
 typedef struct emulated_setup {
   int devices;                       /* 1..EMULATED_DEVICES_MAX */
   const lcomm_cuda_kernels *kernels; /* compiled for the emulation, or NULL */
   uint64_t seed;                     /* not 0: streams pause at random moments */
   uint32_t pause_us_max;             /* for how long at most; 0: 200 us */
   uint64_t memory_size;              /* of each device; 0: 1 GiB */
-  bool without_wait_value, without_sharing, without_peers;
+  bool without_waits, without_sharing, without_peers;
   bool apart; /* what waits for a whole device waits for the streams of that one, not of all */
-  emulated_held held;
   double patience_s; /* nothing moves, and somebody waits for a whole stream; 0: 240 s */
   int queues;        /* that streams share, those for work as many others; 0: each its own */
   uint64_t turns;    /* not 0: one task at a time, of streams drawn by chance */
@@ -131,7 +124,6 @@ typedef enum emulated_call {
   EMULATED_CALL_SET,
   EMULATED_CALL_LAUNCH,
   EMULATED_CALL_GRAPH_LAUNCH,
-  EMULATED_CALL_WAIT_VALUE,
   EMULATED_CALL_COUNT
 } emulated_call;
 

@@ -81,7 +81,6 @@ typedef struct emulated_task {
   /* Can it begin? NULL: always. And of such a task: what it waits for, as text. */
   bool (*is_ready)(const struct emulated_task *task);
   void (*describe)(const struct emulated_task *task, char text[EMULATED_TEXT_MAX]);
-  bool holds;  /* a stream of a program, for a value */
   size_t size; /* of all of it */
 } emulated_task;
 
@@ -98,8 +97,6 @@ uint64_t emulated_stream_identity(void *stream);
 /* Of the library: it waits for numbers of `stream.numbers` only. */
 bool emulated_stream_is_work(void *stream);
 bool emulated_stream_is_captured(void *stream);
-/* With the lock: does wait_value hold a stream, or will it? */
-bool emulated_streams_held(void);
 
 int emulated_stream_create(void **stream);
 int emulated_work_stream_create(void **stream);
@@ -119,7 +116,6 @@ int emulated_streams_end(void);
 int emulated_copy(void *destination, const void *source, size_t size, void *stream);
 int emulated_copy_in(void *destination, const void *source, size_t size, void *stream);
 int emulated_set(void *memory, int byte, size_t size, void *stream);
-int emulated_wait_value(void *stream, const uint32_t *value, uint32_t least);
 int emulated_stream_numbers(void *stream, const lcomm_device_number *list, uint32_t count);
 
 /* --------------------------------------------------------------- emulated_memory.c */

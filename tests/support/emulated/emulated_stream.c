@@ -12,7 +12,11 @@
 #include "tests/support/emulated/emulated_stream.h"
 
 emulated_stream *emulated_streams;
-static emulated_stream *legacy[EMULATED_DEVICES_MAX]; /* default streams; made when used */
+/* Default streams, made when they are used: one for all, and one of each thread. */
+static emulated_stream *legacy[EMULATED_DEVICES_MAX];
+static _Thread_local emulated_stream *own[EMULATED_DEVICES_MAX];
+static _Thread_local uint64_t own_of; /* which devices: how often some had ended before */
+static uint64_t ended;
 static uint64_t number_last;
 
 /* ------------------------------------------------------------------ working */
@@ -123,11 +127,30 @@ static void join(emulated_stream *s) {
   free(s);
 }
 
+static emulated_stream *find_default(emulated_stream **streams) {
+  emulated_stream **it = &streams[emulated_current()];
+  *it = *it ? *it : start(emulated_current(), false, next_queue(false));
+  if (*it) {
+    (*it)->is_default = true;
+  }
+  return *it;
+}
+
+static emulated_stream *find_own(void) {
+  if (own_of != ended) {
+    memset(own, 0, sizeof(own));
+    own_of = ended;
+  }
+  return find_default(own);
+}
+
 emulated_stream *emulated_stream_find(void *handle) {
-  if (!handle) {
-    emulated_stream **own = &legacy[emulated_current()];
-    *own = *own ? *own : start(emulated_current(), false, next_queue(false));
-    return *own;
+  enum { LEGACY = 1, PER_THREAD = 2 }; /* CUDA's names */
+  if ((uintptr_t)handle <= LEGACY) {
+    return find_default(legacy);
+  }
+  if ((uintptr_t)handle == PER_THREAD) {
+    return find_own();
   }
   for (emulated_stream *s = emulated_streams; s; s = s->next) {
     if (s == handle && !s->is_destroyed) {
@@ -204,7 +227,7 @@ int emulated_streams_end(void) {
   emulated_lock();
   atomic_store(&emulated.ending, true);
   for (emulated_stream *s = emulated_streams; s; s = s->next) {
-    left += !s->is_destroyed && s != legacy[s->device];
+    left += !s->is_destroyed && !s->is_default;
     s->is_destroyed = true;
     pthread_cond_signal(&s->given);
   }
@@ -216,6 +239,7 @@ int emulated_streams_end(void) {
     join(s);
   }
   memset(legacy, 0, sizeof(legacy));
+  ended++;
   return left;
 }
 

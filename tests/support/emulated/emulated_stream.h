@@ -18,7 +18,7 @@ typedef struct emulated_stream {
   uint64_t put, done;           /* tasks so far */
   uint64_t goal;                /* done when all is over that somebody waits for */
   bool is_destroyed, has_ended; /* the thread goes on until it has nothing left */
-  bool is_work, is_busy, is_chosen;
+  bool is_work, is_default, is_busy, is_chosen;
   int queue;                  /* -1: its own */
   emulated_frontier captured; /* how far it has come where it is captured */
   int branch;                 /* there */

@@ -55,17 +55,6 @@ void emulated_finish_all(const char *what, int device) {
   emulated_watch_end(&watch);
 }
 
-bool emulated_streams_held(void) {
-  for (const emulated_stream *s = emulated_streams; s; s = s->next) {
-    for (const emulated_task *task = s->first; task; task = task->next) {
-      if (task->holds && !task->is_ready(task)) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
 /* ---------------------------------------------------------------- questions */
 
 bool emulated_stream_is_work(void *handle) {

@@ -109,7 +109,7 @@ int emulated_set(void *memory, int byte, size_t size, void *stream) {
   return emulated_put(stream, &task->base);
 }
 
-/* ------------------------------------------------------------ held streams */
+/* ----------------------------------------------------------------- numbers */
 
 typedef struct value_task {
   emulated_task base;
@@ -133,7 +133,7 @@ static void describe_value(const emulated_task *base, char text[EMULATED_TEXT_MA
 }
 
 /* The number is reached: what was written before it is seen from here on. */
-static void run_wait_value(emulated_task *base) {
+static void run_wait(emulated_task *base) {
   (void)value_now((value_task *)base);
 }
 
@@ -142,8 +142,8 @@ static bool is_place_of_value(const uint32_t *value) {
          (uintptr_t)value % sizeof *value == 0;
 }
 
-static int put_wait(void *stream, const uint32_t *value, uint32_t least, bool holds) {
-  value_task *task = emulated_task_new(sizeof *task, run_wait_value);
+static int put_wait(void *stream, const uint32_t *value, uint32_t least) {
+  value_task *task = emulated_task_new(sizeof *task, run_wait);
   if (!task) {
     return EMULATED_OUT_OF_MEMORY;
   }
@@ -151,16 +151,7 @@ static int put_wait(void *stream, const uint32_t *value, uint32_t least, bool ho
   task->least = least;
   task->base.is_ready = is_reached;
   task->base.describe = describe_value;
-  task->base.holds = holds;
   return emulated_put(stream, &task->base);
-}
-
-int emulated_wait_value(void *stream, const uint32_t *value, uint32_t least) {
-  emulated_enter(EMULATED_CALL_WAIT_VALUE);
-  if (emulated.setup.without_wait_value || emulated_stream_is_work(stream)) {
-    return EMULATED_NOT_SUPPORTED;
-  }
-  return is_place_of_value(value) ? put_wait(stream, value, least, true) : EMULATED_INVALID_VALUE;
 }
 
 typedef struct number_task {
@@ -203,13 +194,12 @@ int emulated_stream_numbers(void *stream, const lcomm_device_number *list, uint3
       return EMULATED_INVALID_VALUE;
     }
   }
-  if (emulated.setup.without_wait_value) {
+  if (emulated.setup.without_waits) {
     return launch_numbers(stream, list, count);
   }
   for (uint32_t i = 0; i < count && error == 0; i++) {
-    error = list[i].task == LCOMM_DEVICE_AWAIT
-                ? put_wait(stream, list[i].place, list[i].number, false)
-                : put_write(stream, &list[i]);
+    error = list[i].task == LCOMM_DEVICE_AWAIT ? put_wait(stream, list[i].place, list[i].number)
+                                               : put_write(stream, &list[i]);
   }
   return error;
 }

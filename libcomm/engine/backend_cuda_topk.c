@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Payloads of top-k on a device. How many entries one has is in its first word, there; how long
+ * those are that were made here, kernels write to pinned memory. */
+
+#include "libcomm/engine/backend_cuda_payloads.h"
+
+static lcomm_status check(lcomm_run *run, int error) {
+  return lcomm_run_device_check(run, "a computation", error);
+}
+
+static const lcomm_cuda_kernels *kernels_of(const lcomm_run *run) {
+  return run->device->table->kernels;
+}
+
+/* As a whole: nobody here knows how much of it is used. */
+static lcomm_status bring_to_host(lcomm_run *run, uint32_t index) {
+  lcomm_slot_memory *slot = &run->slots[index];
+  lcomm_payload_on_host(slot);
+  return run->backend->vectors->copy(run, slot->payload, run->device->slots[index].payload,
+                                     slot->capacity);
+}
+
+lcomm_status lcomm_device_topk_encode(lcomm_run *run, const lcomm_encoding *it) {
+  const lcomm_step *step = it->step;
+  lcomm_run_device *device = run->device;
+  for (uint32_t i = 0; i < step->slot_count; i++) {
+    device->launch.outputs[i] = device->slots[step->slot + i].payload;
+    lcomm_payload_on_device(&run->slots[step->slot + i]);
+  }
+  lcomm_cuda_topk_encode encode = {.base = it->source,
+                                   .residual = it->residual.now,
+                                   .before = it->residual.before,
+                                   .hold = step->feedback == LCOMM_FEEDBACK_HOLD,
+                                   .owner = step->feedback == LCOMM_FEEDBACK_OWNER,
+                                   .weight = it->weight,
+                                   .payload = device->launch.outputs,
+                                   .payload_size = device->payload_sizes + step->slot};
+  LCOMM_TRY(
+      check(run, kernels_of(run)->topk_encode(device->topk[it->index], &encode, device->stream)));
+  for (uint32_t i = 0; i < step->slot_count; i++) {
+    LCOMM_TRY(bring_to_host(run, step->slot + i));
+  }
+  return LCOMM_OK;
+}
+
+void lcomm_device_topk_sizes(lcomm_run *run, const lcomm_step *step) {
+  for (uint32_t i = 0; i < step->slot_count; i++) {
+    lcomm_slot_memory *slot = &run->slots[step->slot + i];
+    uint64_t size = run->device->payload_sizes[step->slot + i];
+    slot->payload_size = size < slot->capacity ? (size_t)size : slot->capacity;
+  }
+}
+
+/* A payload for kernels, which read there how many entries it has. */
+static lcomm_status read_topk(lcomm_run *run, uint32_t slot, lcomm_span span, void *scratch,
+                              lcomm_cuda_sparse *it) {
+  uint8_t *payload = NULL;
+  LCOMM_TRY(lcomm_device_read_payload(run, slot, &payload));
+  *it = (lcomm_cuda_sparse){.payload = payload,
+                            .size = run->slots[slot].capacity,
+                            .entries = lcomm_run_device_entries(run, slot),
+                            .int8 = lcomm_run_format(run, slot)->variant == LCOMM_TOPK_INT8,
+                            .parts = span.parts,
+                            .part = span.part,
+                            .base_count = span.count,
+                            .scratch = scratch};
+  return LCOMM_OK;
+}
+
+/* Of the stream that it is read in. */
+static void *scratch_of(const lcomm_run *run) {
+  return run->device->sparse_scratch[run->device->lane];
+}
+
+lcomm_status lcomm_device_topk_decode(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,
+                                      float *destination) {
+  lcomm_cuda_sparse it;
+  LCOMM_TRY(read_topk(run, slot, span, scratch_of(run), &it));
+  return check(run, kernels_of(run)->topk_decode(&it, factor, destination, run->device->stream));
+}
+
+lcomm_status lcomm_device_topk_add(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,
+                                   float *destination) {
+  lcomm_cuda_sparse it;
+  LCOMM_TRY(read_topk(run, slot, span, scratch_of(run), &it));
+  return check(run, kernels_of(run)->topk_add(&it, factor, destination, run->device->stream));
+}
+
+/* What was sent, and what of it is applied, which only a DECODE asks; *both is NULL for all. */
+typedef struct selections {
+  lcomm_cuda_sparse sent, applied;
+  const lcomm_cuda_sparse *both;
+} selections;
+
+static lcomm_status read_selections(lcomm_run *run, uint32_t sent, uint32_t applied,
+                                    lcomm_span span, selections *it) {
+  it->both = applied == LCOMM_NO_SLOT ? NULL : &it->applied;
+  LCOMM_TRY(read_topk(run, sent, span, scratch_of(run), &it->sent));
+  return it->both ? read_topk(run, applied, span, run->device->applied_scratch, &it->applied)
+                  : LCOMM_OK;
+}
+
+lcomm_status lcomm_device_topk_commit(lcomm_run *run, uint32_t sent, uint32_t applied,
+                                      lcomm_span span, float *residual) {
+  selections it;
+  LCOMM_TRY(read_selections(run, sent, applied, span, &it));
+  return check(run, kernels_of(run)->topk_commit(&it.sent, it.both, residual, run->device->stream));
+}
+
+lcomm_status lcomm_device_topk_mask(lcomm_run *run, uint32_t sent, uint32_t applied,
+                                    lcomm_span span, float *momentum) {
+  selections it;
+  LCOMM_TRY(read_selections(run, sent, applied, span, &it));
+  return check(run, kernels_of(run)->topk_mask(&it.sent, it.both, momentum, run->device->stream));
+}
