@@ -7,6 +7,9 @@
  * counted at the end. */
 
 #include "libcomm/engine/engine.h"
+#include "libcomm/engine/entry.h"
+#include "libcomm/engine/exec.h"
+#include "libcomm/engine/peer_memory.h"
 #include "tests/engine/on_emulated_device.h"
 
 enum { COUNT = 60000, TIMES = 5, IN_FLIGHT = 3 };
@@ -98,6 +101,50 @@ static void payloads_stay_on_the_devices_of_their_senders(void) {
     bool sends_on = strstr(policies[p], "ring") != NULL;
     require(sends_on || stayed_everywhere(&it) > 0, "'%s': no payload stayed where it was",
             policies[p]);
+    end(&it);
+  }
+}
+
+/* Until the run is there for the next call: another one would be made else. */
+static void settle(lcomm_comm *comm) {
+  bool idle = false;
+  while (!idle) {
+    require_fine(comm, lcomm_enter(comm));
+    idle = comm->runs.played == 0;
+    lcomm_leave(comm);
+    sched_yield();
+  }
+}
+
+/* Messages that the last call has received. */
+static uint64_t count_received(lcomm_comm *comm) {
+  uint64_t count = 0;
+  require_fine(comm, lcomm_enter(comm));
+  const lcomm_schedule *schedule = &comm->runs.cache.newest->plan->schedule;
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    count += schedule->steps[i].kind == LCOMM_STEP_RECV;
+  }
+  lcomm_leave(comm);
+  return count;
+}
+
+/* Once ranks have agreed: parts that are summed, and sums. */
+static void no_payload_of_a_sum_inside_a_node_crosses_through_the_host(void) {
+  for (int p = 0; p < POLICIES; p++) {
+    if (strstr(policies[p], "ring")) {
+      continue; /* it sends on what it has received */
+    }
+    pair it = begin(policies[p], LCOMM_PROGRESS_CALLS);
+    for (int i = 0; i <= LCOMM_OPENING_OPERATIONS; i++) {
+      sum_in_stream(&it);
+      settle(it.there);
+    }
+    uint64_t before = it.there->runs.stayed;
+    sum_in_stream(&it);
+    settle(it.there);
+    uint64_t here = it.there->runs.stayed - before, all = count_received(it.there);
+    require(here == all && all > 0, "'%s': %llu of %llu payloads were read where they were",
+            policies[p], (unsigned long long)here, (unsigned long long)all);
     end(&it);
   }
 }
@@ -218,6 +265,7 @@ static void the_device_comes_to_an_end(void) {
 
 static const mpi_property properties[] = {
     PROPERTY(payloads_stay_on_the_devices_of_their_senders),
+    PROPERTY(no_payload_of_a_sum_inside_a_node_crosses_through_the_host),
     PROPERTY(nothing_stays_where_that_is_switched_off),
     PROPERTY(a_rank_may_move_to_the_host_and_back),
     PROPERTY(destroying_waits_for_sums_of_streams),
