@@ -78,10 +78,11 @@ static void replays_follow_each_other_on_the_device(void) {
   free_held(&it);
 }
 
-/* Where both streams stand in one queue, ranks have to launch in one order. */
-static bool have_one_queue(void) {
+/* Ranks have to launch in one order where both streams stand in one queue, and where another thread
+ * frees memory: it waits for one graph of this rank, and the launch of the other for that thread. */
+static bool need_one_order(void) {
   const char *queues = getenv("EMULATED_QUEUES");
-  return queues && strcmp(queues, "1") == 0;
+  return getenv("EMULATED_CHURN") || (queues && strcmp(queues, "1") == 0);
 }
 
 /* In two streams, which ranks launch in another order, both captured at one time. */
@@ -105,7 +106,7 @@ static void two_graphs_go_side_by_side(void) {
   for (int replay = 0; replay < REPLAYS; replay++) {
     restore(&here);
     restore(&there);
-    bool turned = !have_one_queue() && (mpi_rank + replay) % 2;
+    bool turned = !need_one_order() && (mpi_rank + replay) % 2;
     launch(turned ? &one : &other, turned ? here.stream : there.stream);
     launch(turned ? &other : &one, turned ? there.stream : here.stream);
     check(device->stream.finish(here.stream));

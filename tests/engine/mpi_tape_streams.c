@@ -9,9 +9,9 @@
 
 #include "tests/engine/tape_calls.h"
 
-enum { ROUNDS = 3 };
+enum { ROUNDS = 2 };
 
-static const char *const policies[] = {"net=none", "net=int8 min=1", "net=topk:0.05 min=1"};
+static const char *const policies[] = {"net=int8 min=1", "net=topk:0.05 min=1"};
 
 enum { POLICIES = sizeof(policies) / sizeof(policies[0]) };
 
