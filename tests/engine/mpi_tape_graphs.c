@@ -79,7 +79,8 @@ static void replays_follow_each_other_on_the_device(void) {
 }
 
 /* Ranks have to launch in one order where both streams stand in one queue, and where another thread
- * frees memory: it waits for one graph of this rank, and the launch of the other for that thread. */
+ * frees memory: it waits for one graph of this rank, and the launch of the other for that thread.
+ */
 static bool need_one_order(void) {
   const char *queues = getenv("EMULATED_QUEUES");
   return getenv("EMULATED_CHURN") || (queues && strcmp(queues, "1") == 0);
