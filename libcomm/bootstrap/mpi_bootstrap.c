@@ -58,7 +58,7 @@ static void progress_mpi(lcomm_bootstrap_object *bootstrap) {
 /* After a failure peers may be gone, and MPI_Comm_free is collective: then the
  * communicator stays with MPI. */
 static void release_mpi(lcomm_bootstrap_object *bootstrap, bool orderly) {
-  if (orderly && mpi_is_running()) {
+  if (orderly && mpi_is_running() && *(MPI_Comm *)bootstrap->mpi != MPI_COMM_NULL) {
     PMPI_Comm_free(bootstrap->mpi);
   }
   free(bootstrap->mpi);

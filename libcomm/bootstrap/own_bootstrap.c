@@ -11,10 +11,7 @@
 #include "libcomm/comm/measure.h"
 #include "libcomm/transport/mpi/mpi_table.h"
 
-/* Where a rank is in MPI's world: -1 where MPI does not run. */
-typedef struct world_rank {
-  int32_t rank, size;
-} world_rank;
+typedef lcomm_world_rank world_rank;
 
 static world_rank my_world_rank(const lcomm_mpi_table *mpi) {
   int rank = -1, size = 0;
@@ -57,37 +54,34 @@ static void drop(lcomm_bootstrap_object *bootstrap) {
   }
 }
 
-/* Give the bootstrap an MPI_Comm of the ranks `members`, or none where they do
+/* Give the bootstrap an MPI_Comm of its ranks, or none where they do
  * not share a world: then other transports must do. */
-static lcomm_status agree_on_mpi(lcomm_bootstrap_object *bootstrap, world_rank *all, int *members) {
+static lcomm_status join_world(lcomm_bootstrap_object *bootstrap, const world_rank *all) {
+  int size = bootstrap->base.world_size;
+  int *members = calloc((size_t)size, sizeof *members);
+  bootstrap->join = NULL;
+  if (!members) {
+    return lcomm_error_thread(LCOMM_ERR_MEMORY, "lcomm_create: out of memory");
+  }
+  lcomm_status status = LCOMM_OK;
+  if (share_world(all, size, members)) {
+    status = lcomm_mpi_registered()->part_of_world(members, size, bootstrap);
+  } else {
+    drop(bootstrap);
+  }
+  free(members);
+  return status;
+}
+
+/* Nothing collective yet. */
+static void find_mpi(lcomm_bootstrap_object *bootstrap) {
   const lcomm_mpi_table *mpi = lcomm_mpi_registered();
-  const lcomm_bootstrap *base = &bootstrap->base;
   world_rank mine = my_world_rank(mpi);
   if (mine.rank >= 0 && mpi->hold(bootstrap) != LCOMM_OK) {
     mine.rank = -1;
   }
-  if (base->allgather(base->context, &mine, all, sizeof(mine)) != 0) {
-    drop(bootstrap);
-    return lcomm_error_thread(LCOMM_ERR_TRANSPORT, "lcomm_create: the bootstrap failed on rank %d",
-                              base->rank);
-  }
-  if (share_world(all, base->world_size, members)) {
-    return mpi->part_of_world(members, base->world_size, bootstrap);
-  }
-  drop(bootstrap);
-  return LCOMM_OK;
-}
-
-static lcomm_status find_mpi(lcomm_bootstrap_object *bootstrap) {
-  size_t size = (size_t)bootstrap->base.world_size;
-  world_rank *all = calloc(size, sizeof *all);
-  int *members = calloc(size, sizeof *members);
-  lcomm_status status = all && members
-                            ? agree_on_mpi(bootstrap, all, members)
-                            : lcomm_error_thread(LCOMM_ERR_MEMORY, "lcomm_create: out of memory");
-  free(members);
-  free(all);
-  return status;
+  bootstrap->world = mine;
+  bootstrap->join = join_world;
 }
 
 lcomm_status lcomm_create_over(lcomm_bootstrap_object *bootstrap, const lcomm_config *config,
@@ -110,7 +104,7 @@ lcomm_status lcomm_create(const lcomm_bootstrap *bootstrap, const lcomm_config *
   LCOMM_TRY(lcomm_bootstrap_check(bootstrap, comm));
   lcomm_bootstrap_object object = {.base = *bootstrap};
   if (bootstrap->world_size > 1) {
-    LCOMM_TRY(find_mpi(&object));
+    find_mpi(&object);
   }
   return lcomm_create_over(&object, config, comm);
 }

@@ -91,14 +91,34 @@ static uint64_t smallest_cache(const lcomm_handshake *all, int size) {
   return smallest;
 }
 
+static lcomm_status join_world(lcomm_comm *comm, const lcomm_handshake *all) {
+  if (!comm->bootstrap.join) {
+    return LCOMM_OK;
+  }
+  lcomm_world_rank *ranks = calloc((size_t)comm->size, sizeof *ranks);
+  for (int i = 0; ranks && i < comm->size; i++) {
+    ranks[i] = all[i].world;
+  }
+  lcomm_status status =
+      ranks ? comm->bootstrap.join(&comm->bootstrap, ranks)
+            : lcomm_error_thread(LCOMM_ERR_MEMORY, "rank %d: out of memory", comm->rank);
+  free(ranks);
+  return status;
+}
+
 static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, init_context *m) {
   lcomm_handshake *all = m->all;
+  size_t size = 0;
   lcomm_handshake_prepare(comm, config, &m->summary, &m->topo_file, m->mine);
-  if (m->base->allgather(m->base->context, m->mine, all, sizeof *all) != 0) {
-    return gather_failed(m->base, sizeof *all);
+  lcomm_status status = lcomm_handshake_gather(m->base, m->mine, all, &size);
+  if (status != LCOMM_OK) {
+    return status == LCOMM_ERR_MEMORY
+               ? lcomm_error_thread(status, "rank %d: out of memory", comm->rank)
+               : gather_failed(m->base, size);
   }
   LCOMM_TRY(lcomm_handshake_check(all, comm->size, comm->rank));
   LCOMM_TRY(make_topology(comm, m));
+  LCOMM_TRY(join_world(comm, all));
   comm->runs.cache.limit_bytes = smallest_cache(all, comm->size);
   memcpy(comm->settings.policy_text, m->mine->policy, sizeof(comm->settings.policy_text));
   atomic_store(&comm->identity.named_rules,
@@ -144,9 +164,11 @@ static void choose_progress(lcomm_comm *comm, uint64_t share) {
 static lcomm_status open_links(lcomm_comm *comm, const init_context *m) {
   lcomm_why why = {.text = "out of memory"};
   lcomm_identity *identities = calloc((size_t)comm->size, sizeof *identities);
+  lcomm_transport_introduction *introductions = calloc((size_t)comm->size, sizeof *introductions);
   bool mpi_everywhere = true;
-  for (int i = 0; identities && i < comm->size; i++) {
+  for (int i = 0; identities && introductions && i < comm->size; i++) {
     identities[i] = m->all[i].identity;
+    introductions[i] = m->all[i].introduction;
     mpi_everywhere &= m->all[i].mpi != 0;
   }
   lcomm_transport_setup setup = {.rank = comm->rank,
@@ -155,10 +177,12 @@ static lcomm_status open_links(lcomm_comm *comm, const init_context *m) {
                                  .bootstrap = m->base,
                                  .mpi = mpi_everywhere ? comm->bootstrap.mpi : NULL,
                                  .mpi_ranks = comm->bootstrap.mpi_ranks,
-                                 .timeout_s = comm->settings.timeout_s};
-  lcomm_status status = identities
+                                 .timeout_s = comm->settings.timeout_s,
+                                 .introductions = introductions};
+  lcomm_status status = identities && introductions
                             ? lcomm_links_open(&setup, m->mine->transport, &comm->links, &why)
                             : LCOMM_ERR_MEMORY;
+  free(introductions);
   free(identities);
   if (status != LCOMM_OK) {
     return complain(comm->rank, &m->mine->identity, status, why.text);
@@ -189,6 +213,16 @@ static lcomm_status choose_waiting(lcomm_comm *comm, const init_context *m) {
     return complain(comm->rank, &m->mine->identity, status, why.text);
   }
   return LCOMM_OK;
+}
+
+/* Can choose_waiting() fail on some rank? */
+static bool some_may_fail(const lcomm_comm *comm, const init_context *m) {
+  for (int i = 0; i < comm->size; i++) {
+    if (m->all[i].progress != LCOMM_PROGRESS_AUTO && m->all[i].progress != LCOMM_PROGRESS_CALLS) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /* All ranks have come this far, or none goes on. */
@@ -288,7 +322,10 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, init_cont
   if (comm->trace) {
     begin_trace(comm, m);
   }
-  lcomm_status status = agree(comm, m, choose_waiting(comm, m));
+  lcomm_status status = choose_waiting(comm, m);
+  if (some_may_fail(comm, m)) {
+    status = agree(comm, m, status);
+  }
   if (status == LCOMM_OK) {
     open_summary(comm, m);
     describe_capture(comm);
@@ -341,7 +378,8 @@ lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_co
   lcomm_topo_free(&m.topo_file);
   free(m.all);
   if (status != LCOMM_OK) {
-    made->bootstrap = (lcomm_bootstrap_object){.base = bootstrap->base}; /* the caller's again */
+    *bootstrap = made->bootstrap; /* the caller's again, with what was made of it */
+    made->bootstrap = (lcomm_bootstrap_object){.base = bootstrap->base};
     lcomm_comm_free(made, true);
     return status;
   }

@@ -221,9 +221,11 @@ void lcomm_handshake_prepare(lcomm_comm *comm, const lcomm_config *given,
   mine->version = lcomm_version();
   mine->wire_version = LCOMM_WIRE_VERSION;
   mine->mpi = comm->bootstrap.mpi != NULL;
+  mine->world = comm->bootstrap.world;
   lcomm_identity_self(&mine->identity);
   lcomm_identity_device(&mine->identity);
   lcomm_processors_self(mine->identity.host_hash, &mine->processors);
+  lcomm_links_introduce(&mine->introduction);
   mine->number = draw_number(mine);
   mine->status = (int32_t)prepare(comm, given, summary, topo_file, mine, &why);
   snprintf(mine->error, sizeof(mine->error), "%s", why.text);

@@ -3,14 +3,16 @@
 #ifndef LCOMM_COMM_HANDSHAKE_H
 #define LCOMM_COMM_HANDSHAKE_H
 
-/* The handshake: what each rank sends to all others while a communicator is made. */
+/* The handshake: what each rank tells all others while a communicator is made. */
 
 #include "libcomm/engine/engine.h"
 #include "libcomm/topo/processors.h"
+#include "libcomm/transport/bootstrap_object.h"
+#include "libcomm/transport/links.h"
 
 enum { LCOMM_TOPO_NAME_MAX = 96 };
 
-/* The message. Fixed size, no pointers. */
+/* What a rank knows of itself, and of each of the others once they have met. */
 typedef struct lcomm_handshake {
   char magic[8];
   int32_t version, wire_version;
@@ -19,6 +21,7 @@ typedef struct lcomm_handshake {
   int32_t progress; /* lcomm_progress_mode as asked for, never DEFAULT */
   int32_t mpi;      /* has a communicator of MPI */
   int32_t traced;
+  lcomm_world_rank world;
   uint64_t number; /* rank 0's names the communicator */
   uint64_t run_cache_bytes;
   char error[LCOMM_WHY_MAX]; /* with LCOMM_OK: why the rank goes on without a trace */
@@ -28,7 +31,32 @@ typedef struct lcomm_handshake {
   uint64_t topo_hash;                  /* of what it says; 0: there is none */
   lcomm_identity identity;
   lcomm_processors processors;
+  lcomm_transport_introduction introduction;
 } lcomm_handshake;
+
+/* What travels first: of the texts, which as a rule are equal, a hash. Fixed size, no pointers, no
+ * padding. */
+typedef struct lcomm_handshake_brief {
+  char magic[8];
+  int32_t version, wire_version;
+  int32_t status, nodes, progress, mpi, traced;
+  int32_t has_error;  /* a sentence, also with LCOMM_OK */
+  int32_t has_device; /* the device of the identity is not empty */
+  lcomm_world_rank world;
+  int32_t zero;
+  uint64_t number, run_cache_bytes, texts_hash, topo_hash, host_hash, pid;
+  char host[LCOMM_HOST_MAX];
+  lcomm_processors processors;
+  lcomm_transport_introduction introduction;
+} lcomm_handshake_brief;
+
+/* What travels after it where some rank has an error, or another hash than rank 0. */
+typedef struct lcomm_handshake_texts {
+  char error[LCOMM_WHY_MAX];
+  char policy[LCOMM_POLICY_MAX];
+  char transport[LCOMM_TRANSPORT_NAMES_MAX];
+  char topo_file[LCOMM_TOPO_NAME_MAX];
+} lcomm_handshake_texts;
 
 /* Read the configuration and the environment, store them in `comm`, *summary and *topo_file (of
  * LCOMM_TOPO_FILE, else empty; the caller frees it), and write into `mine` what the others must
@@ -37,6 +65,13 @@ typedef struct lcomm_handshake {
 void lcomm_handshake_prepare(lcomm_comm *comm, const lcomm_config *given,
                              lcomm_summary_mode *summary, lcomm_topo *topo_file,
                              lcomm_handshake *mine);
+
+/* Fill in the handshakes of all ranks: one allgather where all have the same texts and no rank has
+ * a device, else up to two more, decided by all ranks alike. Texts that did not travel are those of
+ * `mine`; what is filled in may hold any bytes. TRANSPORT, MEMORY, with *failed_size: of
+ * the allgather. */
+lcomm_status lcomm_handshake_gather(const lcomm_bootstrap *base, const lcomm_handshake *mine,
+                                    lcomm_handshake *all, size_t *failed_size);
 
 /* Check the handshakes of all ranks, in rank order; they may hold any bytes. Texts in them are made
  * fit to be shown. LCOMM_OK when every rank has prepared itself and all have the same

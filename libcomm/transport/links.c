@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libcomm/base/descriptors.h"
 #include "libcomm/base/error.h"
 
 /* ----------------------------------------------------------------- names */
@@ -112,25 +113,81 @@ static void open_one(const lcomm_transport_setup *setup, const lcomm_transport_t
   }
 }
 
-static lcomm_status open_all(const lcomm_transport_setup *setup, const char *names,
-                             lcomm_links *links, answer *all, lcomm_links_room *rooms,
-                             lcomm_why *why) {
-  answer *mine = &all[setup->size];
-  lcomm_status status = setup->size == 1 ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
-  for (int i = 0; lcomm_transport_list[i] && status == LCOMM_ERR_TRANSPORT; i++) {
-    if (!is_auto(names) && !lists(names, lcomm_transport_list[i]->name)) {
-      continue;
+static bool gather(const lcomm_transport_setup *setup, const void *mine, void *all, size_t size) {
+  return setup->bootstrap->allgather(setup->bootstrap->context, mine, all, size) == 0;
+}
+
+static bool are_on_one_host(const lcomm_transport_setup *setup) {
+  for (int rank = 1; rank < setup->size; rank++) {
+    if (setup->identities[rank].host_hash != setup->identities[0].host_hash) {
+      return false;
     }
-    LCOMM_TRY(lcomm_links_check_descriptors(setup, lcomm_transport_list[i], rooms, why));
-    open_one(setup, lcomm_transport_list[i], links, mine);
-    find_lonely(links, mine);
-    if (setup->bootstrap->allgather(setup->bootstrap->context, mine, all, sizeof *mine) != 0) {
-      return lcomm_why_set(why, LCOMM_ERR_TRANSPORT,
-                           "the bootstrap failed while links were opened");
-    }
-    status = lcomm_links_check(all, setup->identities, setup->size, why);
   }
-  return status;
+  return true;
+}
+
+/* What is open so far, and what is known of it on all ranks. */
+typedef struct opening {
+  lcomm_transport_setup setup;
+  answer *all; /* per rank, then mine */
+  int32_t *lonely;
+  lcomm_links_room *rooms;
+  int taken; /* descriptors, at most */
+  lcomm_transport_agreement agreed;
+  lcomm_status verdict; /* TRANSPORT: some pair has no link yet */
+} opening;
+
+/* Have all ranks all links? Everybody says who misses one; why is said where somebody does. */
+static lcomm_status check_all(opening *o, lcomm_why *why) {
+  const lcomm_transport_setup *setup = &o->setup;
+  const answer *mine = &o->all[setup->size];
+  bool complete = true;
+  bool good = gather(setup, &mine->lonely, o->lonely, sizeof *o->lonely);
+  for (int rank = 0; rank < setup->size; rank++) {
+    complete &= o->lonely[rank] == LCOMM_LINKS_COMPLETE;
+  }
+  o->verdict = LCOMM_OK;
+  if (good && complete) {
+    return LCOMM_OK;
+  }
+  if (!good || !gather(setup, mine, o->all, sizeof *mine)) {
+    return lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "the bootstrap failed while links were opened");
+  }
+  o->verdict = lcomm_links_check(o->all, setup->identities, setup->size, why);
+  return o->verdict == LCOMM_ERR_TRANSPORT ? LCOMM_OK : o->verdict;
+}
+
+/* OK, and o->verdict says whether some pair has no link yet; or what ends it. */
+static lcomm_status open_next(opening *o, const lcomm_transport_table *table, lcomm_links *links,
+                              lcomm_why *why) {
+  const lcomm_transport_setup *setup = &o->setup;
+  answer *mine = &o->all[setup->size];
+  o->agreed = LCOMM_AGREED_NOTHING;
+  LCOMM_TRY(lcomm_links_check_descriptors(setup, table, o->taken, o->rooms, why));
+  o->taken += table->descriptors_most ? table->descriptors_most(setup->size) : 0;
+  open_one(setup, table, links, mine);
+  find_lonely(links, mine);
+  if (o->agreed == LCOMM_AGREED_NOTHING) {
+    return check_all(o, why);
+  }
+  bool complete = o->agreed == LCOMM_AGREED_ALL || are_on_one_host(setup);
+  o->verdict = complete ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
+  return LCOMM_OK;
+}
+
+/* A list that ends with a transport which left somebody alone, as everybody knows, has not been
+ * asked who. */
+static lcomm_status open_all(opening *o, const char *names, lcomm_links *links, lcomm_why *why) {
+  o->verdict = o->setup.size == 1 ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
+  for (int i = 0; lcomm_transport_list[i] && o->verdict == LCOMM_ERR_TRANSPORT; i++) {
+    if (is_auto(names) || lists(names, lcomm_transport_list[i]->name)) {
+      LCOMM_TRY(open_next(o, lcomm_transport_list[i], links, why));
+    }
+  }
+  if (o->verdict == LCOMM_ERR_TRANSPORT && o->agreed != LCOMM_AGREED_NOTHING) {
+    LCOMM_TRY(check_all(o, why));
+  }
+  return o->verdict;
 }
 
 lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *names,
@@ -139,15 +196,19 @@ lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *na
   links->rank = setup->rank;
   links->size = setup->size;
   links->of = calloc((size_t)setup->size, sizeof(lcomm_transport *));
-  answer *all = calloc((size_t)setup->size + 1, sizeof *all);
-  lcomm_links_room *rooms = calloc((size_t)setup->size, sizeof *rooms);
+  opening o = {.setup = *setup,
+               .all = calloc((size_t)setup->size + 1, sizeof *o.all),
+               .lonely = calloc((size_t)setup->size, sizeof *o.lonely),
+               .rooms = calloc((size_t)setup->size, sizeof *o.rooms)};
   lcomm_status status =
       lcomm_why_set(why, LCOMM_ERR_MEMORY, "out of memory for the links to %d ranks", setup->size);
-  if (links->of && all && rooms) {
-    status = open_all(setup, names, links, all, rooms, why);
+  o.setup.agreed = &o.agreed;
+  if (links->of && o.all && o.lonely && o.rooms) {
+    status = open_all(&o, names, links, why);
   }
-  free(rooms);
-  free(all);
+  free(o.rooms);
+  free(o.lonely);
+  free(o.all);
   if (status != LCOMM_OK) {
     lcomm_links_close(links, true);
   }
@@ -162,6 +223,17 @@ void lcomm_links_close(lcomm_links *links, bool orderly) {
   free(links->of);
   links->of = NULL;
   links->count = 0;
+}
+
+void lcomm_links_introduce(lcomm_transport_introduction *mine) {
+  memset(mine, 0, sizeof *mine);
+  mine->descriptors_limit = lcomm_descriptors_limit();
+  mine->descriptors_left = lcomm_descriptors_free();
+  for (int i = 0; lcomm_transport_list[i]; i++) {
+    if (lcomm_transport_list[i]->introduce) {
+      lcomm_transport_list[i]->introduce(mine->bytes);
+    }
+  }
 }
 
 /* ---------------------------------------------------------- all together */

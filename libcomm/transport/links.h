@@ -40,18 +40,22 @@ lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *na
                               lcomm_links *links, lcomm_why *why);
 void lcomm_links_close(lcomm_links *links, bool orderly);
 
+/* What this rank says of itself beforehand. */
+void lcomm_links_introduce(lcomm_transport_introduction *mine);
+
 /* What a rank says of its file descriptors before a transport is opened. */
 typedef struct lcomm_links_room {
   int32_t limit, left, needed;
 } lcomm_links_room;
 
-/* Has every rank as many left as the transport needs there? Collective, the same
+/* Has every rank as many left as the transport needs there? Collective, unless all have said that
+ * they have more than `taken` and what it can need at most; the same
  * result on all ranks: a rank that runs out in the middle may be aborted inside
  * of a library. rooms: one per rank, to work in. On failure the sentence in why
  * names the first rank that lacks some, and what
  * `ulimit -n` it needs. SYSTEM, TRANSPORT. */
 lcomm_status lcomm_links_check_descriptors(const lcomm_transport_setup *setup,
-                                           const lcomm_transport_table *table,
+                                           const lcomm_transport_table *table, int taken,
                                            lcomm_links_room *rooms, lcomm_why *why);
 
 /* Is a transport of this name open? */
@@ -93,6 +97,20 @@ void lcomm_links_prepare(lcomm_links *links, lcomm_links_wait_set *set, int extr
 void lcomm_links_join(lcomm_links *links, lcomm_links_wait_set *set);
 bool lcomm_links_sleep(lcomm_links_wait_set *set, double limit_s);
 void lcomm_links_awake(lcomm_links *links);
+
+/* --- who reaches whom? links_reached.c --- */
+
+/* Gather from each rank a byte for each of `width` ranks, its own of no meaning: all has a row of
+ * `width` for each rank, `own` is the place of this rank in its row. Each rank first says the one
+ * value that it has for all others; only where somebody has several are the rows exchanged. False
+ * when the bootstrap failed. Collective. */
+bool lcomm_links_gather_reached(const lcomm_bootstrap *bootstrap, const unsigned char *mine,
+                                int width, int own, unsigned char *all);
+
+/* What a rank says first. */
+typedef struct lcomm_links_uniform {
+  uint8_t value, uniform; /* 1: it holds for all others, 0: there are several */
+} lcomm_links_uniform;
 
 /* --- has every rank a link to every other? links_check.c --- */
 

@@ -28,10 +28,25 @@ static lcomm_status check_rooms(const lcomm_transport_setup *setup,
   return LCOMM_OK;
 }
 
+/* What they said is the same on all ranks. */
+static bool have_plenty(const lcomm_transport_setup *setup, const lcomm_transport_table *table,
+                        int taken) {
+  if (!setup->introductions || !table->descriptors_most) {
+    return false;
+  }
+  for (int rank = 0; rank < setup->size; rank++) {
+    int64_t left = setup->introductions[rank].descriptors_left;
+    if (left - taken < (int64_t)table->descriptors_most(setup->size) + BESIDES) {
+      return false;
+    }
+  }
+  return true;
+}
+
 lcomm_status lcomm_links_check_descriptors(const lcomm_transport_setup *setup,
-                                           const lcomm_transport_table *table,
+                                           const lcomm_transport_table *table, int taken,
                                            lcomm_links_room *rooms, lcomm_why *why) {
-  if (!table->descriptors) {
+  if (!table->descriptors || have_plenty(setup, table, taken)) {
     return LCOMM_OK;
   }
   int needed = table->descriptors(setup);

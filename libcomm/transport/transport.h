@@ -22,6 +22,7 @@
 enum {
   LCOMM_TAG_CONTROL = 1 << 30, /* set in tags that are no part of a schedule */
   LCOMM_CONTROL_SIZE = 1152,   /* bytes of a control message, always */
+  LCOMM_INTRODUCTION_MAX = 264,
   LCOMM_TRANSPORT_WHY_MAX = 320
 };
 
@@ -36,6 +37,22 @@ typedef struct lcomm_transfer {
   struct lcomm_transfer *next, *previous; /* on that list; next of itself: on none */
 } lcomm_transfer;
 
+/* What all ranks know after a transport was opened: it links every two ranks of these, or nothing
+ * is known. */
+typedef enum lcomm_transport_agreement {
+  LCOMM_AGREED_NOTHING,
+  LCOMM_AGREED_HOSTS, /* every two ranks of equal host_hash */
+  LCOMM_AGREED_ALL
+} lcomm_transport_agreement;
+
+/* What a rank says of itself before it knows the others: file descriptors that it may open, and
+ * that it still can, and what the transport that introduces itself says; plain bytes, no padding.
+ */
+typedef struct lcomm_transport_introduction {
+  int32_t descriptors_limit, descriptors_left;
+  unsigned char bytes[LCOMM_INTRODUCTION_MAX];
+} lcomm_transport_introduction;
+
 /* What a transport is opened with. Everything is a view. */
 typedef struct lcomm_transport_setup {
   int rank, size;
@@ -44,6 +61,10 @@ typedef struct lcomm_transport_setup {
   void *mpi;            /* MPI_Comm * of those ranks that is ours alone; NULL without MPI */
   const int *mpi_ranks; /* of each rank there; NULL: they are the same */
   double timeout_s;     /* no wait inside a call may be longer */
+
+  /* Of each rank; NULL: who needs something of them exchanges it. */
+  const lcomm_transport_introduction *introductions;
+  lcomm_transport_agreement *agreed; /* written by open, the same on all ranks; may be NULL */
 } lcomm_transport_setup;
 
 /* Zero-copy receives: without a buffer. Once test() says that the message is over, its bytes
@@ -106,6 +127,13 @@ typedef struct lcomm_transport_table {
   /* How many file descriptors this rank needs at most to open and use the
    * transport, 0 where it will not be opened anyway. NULL: a few. */
   int (*descriptors)(const lcomm_transport_setup *setup);
+
+  /* As many are enough for every rank in a world of `size`, on any machine; NULL: not known. */
+  int (*descriptors_most)(int size);
+
+  /* What a rank says of itself in lcomm_transport_introduction.bytes, zeros before; NULL for all
+   * transports but one. */
+  void (*introduce)(unsigned char *bytes);
 
   /* Free everything. orderly: no transfer is in flight anywhere; otherwise
    * nothing collective may be done and peers may never answer. */

@@ -86,13 +86,60 @@ static void judge_links(const world *w) {
   free(identities);
 }
 
+/* --------------------------------------------------------- what others send */
+
+typedef struct conversation {
+  fuzz_bytes *in;
+  int size, times;
+} conversation;
+
+/* All say what this rank says, with changes. */
+static int say_nearly_the_same(void *context, const void *send, void *receive, size_t size) {
+  conversation *it = context;
+  uint8_t patch[64];
+  it->times++;
+  for (int i = 0; i < it->size; i++) {
+    memcpy((uint8_t *)receive + (size_t)i * size, send, size);
+  }
+  for (int changes = fuzz_u8(it->in) % 4; changes > 0 && it->in->left > 0; changes--) {
+    size_t offset = fuzz_u16(it->in), length = fuzz_u8(it->in) % sizeof(patch);
+    fuzz_take(it->in, patch, length);
+    change(receive, (size_t)it->size * size, offset, patch, length);
+  }
+  return fuzz_u8(it->in) == 0xfe;
+}
+
+static void gather(const world *w, fuzz_bytes *in) {
+  size_t failed = 0;
+  conversation with = {.in = in, .size = w->size};
+  lcomm_bootstrap base = {
+      .rank = w->rank, .world_size = w->size, .context = &with, .allgather = say_nearly_the_same};
+  lcomm_handshake *mine = fuzz_copy(&w->hellos[w->rank], sizeof *mine);
+  lcomm_handshake *all = fuzz_allocate((size_t)w->size * sizeof *all);
+  lcomm_status status = lcomm_handshake_gather(&base, mine, all, &failed);
+  fuzz_require(status == LCOMM_OK || status == LCOMM_ERR_TRANSPORT, "the bootstrap works or not");
+  fuzz_require(with.times >= 1 && with.times <= 3 && failed > 0, "there are three allgathers");
+  if (status == LCOMM_OK && lcomm_handshake_check(all, w->size, w->rank) == LCOMM_OK) {
+    for (int i = 0; i < w->size; i++) {
+      fuzz_require(all[i].status == LCOMM_OK && strcmp(all[i].policy, all[0].policy) == 0,
+                   "ranks that agree are prepared and have one policy");
+    }
+  }
+  free(all);
+  free(mine);
+}
+
 void lcomm_fuzz_handshake(const uint8_t *data, size_t size) {
   fuzz_bytes in = {data, size};
   world w = {.size = 1 + fuzz_u8(&in) % RANKS_MAX};
-  w.rank = fuzz_u8(&in) % w.size;
+  uint8_t who = fuzz_u8(&in);
+  w.rank = who % 128 % w.size;
   w.hellos = fuzz_allocate((size_t)w.size * sizeof *w.hellos);
   w.answers = fuzz_allocate((size_t)w.size * sizeof *w.answers);
   greet(&w);
+  if (who >= 128) {
+    gather(&w, &in);
+  }
   spoil(&w, &in);
   lcomm_status mine = judge(&w, w.rank), theirs = judge(&w, 0);
   fuzz_require(mine == theirs, "all ranks come to one verdict");

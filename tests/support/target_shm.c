@@ -33,8 +33,8 @@ static int say_the_same(void *context, const void *send, void *receive, size_t s
       size_t at = fuzz_u8(p->in) % size;
       theirs[at] = fuzz_u8(p->in);
     }
-  } else {
-    theirs[0] = p->how & 0x40 ? 0xff : ((const uint8_t *)send)[PEER];
+  } else { /* a lcomm_links_uniform */
+    theirs[0] = p->how & 0x40 ? 0xff : theirs[0];
   }
   return 0;
 }

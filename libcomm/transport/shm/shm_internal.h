@@ -85,6 +85,7 @@ lcomm_status lcomm_shm_open(const lcomm_transport_setup *setup, lcomm_transport 
                             lcomm_why *why);
 /* A bell and a pidfd for each local peer, and a few. */
 int lcomm_shm_descriptors(const lcomm_transport_setup *setup);
+int lcomm_shm_descriptors_most(int size);
 /* Undo any part of open. */
 void lcomm_shm_free(lcomm_shm *t);
 

@@ -2,7 +2,8 @@
  * Copyright the libcomm authors */
 
 /* How the ranks of a machine meet. Two allgathers, made by every rank whatever
- * fails: of where everyone's segment is, then of who could open whose. */
+ * fails: of where everyone's segment is, then of who could open whose; a third where that differs
+ * from peer to peer. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "libcomm/transport/links.h"
 #include "libcomm/transport/shm/shm_internal.h"
 
 /* Messages go these ways unless a test wants others. A copy moves every line between the
@@ -26,10 +28,14 @@ enum { BOUNCE_LONGEST = 1 << 20, BOUNCE_TOTAL = 32 << 20 };
  * reached, 0 for other reasons. */
 enum { REACHED = 1, READABLE = 2, FOR_ERROR = 2 };
 
+/* File descriptors: of a rank's own, and while files of others are opened. */
+enum { OWN = 4, WHILE_MEETING = 3 }; /* bell, epoll, timer, a region */
+
 typedef struct rendezvous {
   const lcomm_transport_setup *setup;
   lcomm_shm *t;
   int *lane;               /* per rank; -1 on other machines */
+  int *lane_of;            /* the same on its own machine */
   int widest;              /* lanes of the largest machine */
   lcomm_shm_offer *offers; /* per rank, then mine */
   unsigned char *verdicts; /* per rank, `widest` each, then mine */
@@ -151,6 +157,7 @@ static void find_lanes(rendezvous *m) {
     }
     bool here = all[rank].host_hash == all[m->setup->rank].host_hash;
     m->lane[rank] = here ? before : -1;
+    m->lane_of[rank] = before;
     m->t->lanes += here;
     m->widest = before + 1 > m->widest ? before + 1 : m->widest;
   }
@@ -176,9 +183,10 @@ static bool prepare(rendezvous *m) {
   size_t size = (size_t)m->setup->size;
   m->t = create(m->setup);
   m->lane = calloc(size, sizeof(int));
+  m->lane_of = calloc(size, sizeof(int));
   m->offers = calloc(size + 1, sizeof(lcomm_shm_offer));
   m->met = calloc(size, sizeof(lcomm_shm_peer *));
-  if (!m->t || !m->t->of || !m->t->reached || !m->lane || !m->offers || !m->met) {
+  if (!m->t || !m->t->of || !m->t->reached || !m->lane || !m->lane_of || !m->offers || !m->met) {
     return false;
   }
   find_lanes(m);
@@ -186,20 +194,48 @@ static bool prepare(rendezvous *m) {
   return m->verdicts != NULL;
 }
 
+/* What lies behind the ranks of this machine in a row is 0 and of no meaning: it is filled up with
+ * the verdict on the first peer, so that rows of equal verdicts are uniform. */
+static bool gather_verdicts(rendezvous *m) {
+  int own = m->lane[m->setup->rank], first = own == 0 ? 1 : 0;
+  unsigned char *mine = m->verdicts + (size_t)m->setup->size * (size_t)m->widest;
+  for (int lane = m->t->lanes; m->t->lanes > 1 && lane < m->widest; lane++) {
+    mine[lane] = mine[first];
+  }
+  return lcomm_links_gather_reached(m->setup->bootstrap, mine, m->widest, own, m->verdicts);
+}
+
+/* Has each rank reached all others of its machine? */
+static bool all_reached(const rendezvous *m) {
+  const lcomm_identity *all = m->setup->identities;
+  for (int rank = 0; rank < m->setup->size; rank++) {
+    for (int other = 0; other < m->setup->size; other++) {
+      const unsigned char *row = m->verdicts + (size_t)rank * (size_t)m->widest;
+      bool peers = rank != other && all[rank].host_hash == all[other].host_hash;
+      if (peers && !(row[m->lane_of[other]] & REACHED)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 static lcomm_status exchange_offers(rendezvous *m) {
   const lcomm_bootstrap *bootstrap = m->setup->bootstrap;
-  size_t size = (size_t)m->setup->size, widest = (size_t)m->widest;
+  size_t size = (size_t)m->setup->size;
   create_own(m);
   int broken = bootstrap->allgather(bootstrap->context, &m->offers[size], m->offers,
                                     sizeof(lcomm_shm_offer));
   if (!broken) {
     meet_all(m);
   }
-  broken |=
-      bootstrap->allgather(bootstrap->context, m->verdicts + size * widest, m->verdicts, widest);
+  broken |= !gather_verdicts(m);
   if (broken) {
     lcomm_shm_note(m->why, "the bootstrap failed");
-    memset(m->verdicts, 0, size * widest);
+    memset(m->verdicts, 0, size * (size_t)m->widest);
+  }
+  if (m->setup->agreed) {
+    *m->setup->agreed = !broken && all_reached(m) ? LCOMM_AGREED_HOSTS : LCOMM_AGREED_NOTHING;
   }
   lcomm_shm_file_close(m->t->file); /* everybody has opened it, or will not */
   m->t->file = -1;
@@ -211,12 +247,15 @@ static lcomm_status exchange_offers(rendezvous *m) {
 }
 
 int lcomm_shm_descriptors(const lcomm_transport_setup *setup) {
-  enum { OWN = 4, WHILE_MEETING = 3 }; /* bell, epoll, timer, a region; files being opened */
   int others = -1;
   for (int rank = 0; rank < setup->size; rank++) {
     others += setup->identities[rank].host_hash == setup->identities[setup->rank].host_hash;
   }
   return others > 0 ? 2 * others + OWN + WHILE_MEETING : 0;
+}
+
+int lcomm_shm_descriptors_most(int size) {
+  return 2 * (size - 1) + OWN + WHILE_MEETING;
 }
 
 lcomm_status lcomm_shm_open(const lcomm_transport_setup *setup, lcomm_transport **transport,
@@ -236,6 +275,7 @@ lcomm_status lcomm_shm_open(const lcomm_transport_setup *setup, lcomm_transport 
     lcomm_shm_free(m.t);
   }
   free(m.lane);
+  free(m.lane_of);
   free(m.offers);
   free(m.met);
   free(m.verdicts);

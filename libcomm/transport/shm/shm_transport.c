@@ -175,4 +175,5 @@ const lcomm_transport_table lcomm_transport_shm = {
     .peek = lcomm_shm_peek,
     .drop = lcomm_shm_drop,
     .descriptors = lcomm_shm_descriptors,
+    .descriptors_most = lcomm_shm_descriptors_most,
 };

@@ -3,10 +3,10 @@
 #ifndef LCOMM_TRANSPORT_UCX_UCX_ADDRESSES_H
 #define LCOMM_TRANSPORT_UCX_UCX_ADDRESSES_H
 
-/* How the addresses of the ranks are exchanged: first a label of each, of fixed
- * size, then the addresses themselves, each filled up with zeros to the size of
- * the largest. UCX reads an address without being told its size, so none comes
- * to it that is not, byte for byte, what its owner described. A label protects
+/* How the addresses of the ranks are exchanged: a label of each, of fixed size, with the address
+ * behind it where that is short; where some rank's is longer then all addresses themselves, each
+ * filled up with zeros to the size of the largest. UCX reads an address without being told its
+ * size, so none comes to it that is not, byte for byte, what its owner described. A label protects
  * from damage; it is no proof of who wrote it.
  *
  * Pure functions over bytes. */
@@ -16,7 +16,8 @@
 
 enum {
   LCOMM_UCX_ADDRESS_MAX = 1 << 16, /* bytes of an address */
-  LCOMM_UCX_LABEL_SIZE = 16
+  LCOMM_UCX_LABEL_SIZE = 16,
+  LCOMM_UCX_OFFER_SIZE = 512 /* a label, and behind it a short address */
 };
 
 /* The label of an address: its size and its checksum. Size 0, and one above the

@@ -89,12 +89,19 @@ lcomm_status lcomm_ucx_blame(lcomm_ucx_transport *t, int peer, const char *what)
 
 /* As in lcomm_transport_table; 0 where there is no UCX. */
 int lcomm_ucx_descriptors(const lcomm_transport_setup *setup);
+int lcomm_ucx_descriptors_most(int size);
+
+/* The longest address that travels behind its label; tests make it shorter, on all ranks. */
+extern size_t lcomm_ucx_short_address;
+
+/* A lcomm_ucx_interfaces. */
+void lcomm_ucx_introduce(unsigned char *bytes);
 
 /* ---------------------------- links to the peers, ucx_link.c, ucx_wireup.c */
 
 /* The interfaces of all ranks, to be freed, and the TCP devices that lead to all
  * other hosts, as lcomm_ucx_devices_select says it; one allgather, whatever
- * happens. NULL, and "", when they are not known. */
+ * happens, unless the ranks have introduced themselves. NULL, and "", when they are not known. */
 lcomm_ucx_interfaces *lcomm_ucx_link_devices(const lcomm_transport_setup *setup, char *devices);
 
 /* Exchange addresses, connect, and find out together which links work;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/transport/links.h"
 #include "libcomm/transport/ucx/ucx_addresses.h"
 #include "libcomm/transport/ucx/ucx_internal.h"
 
@@ -19,6 +20,11 @@ typedef struct address_book {
   uint8_t *labels, *rows;
   size_t width; /* of a row */
 } address_book;
+
+/* A label, and the address where it is short enough. */
+enum { SHORT_ADDRESS = LCOMM_UCX_OFFER_SIZE - LCOMM_UCX_LABEL_SIZE };
+
+size_t lcomm_ucx_short_address = SHORT_ADDRESS;
 
 /* -------------------------------------------------------- addresses */
 
@@ -37,25 +43,50 @@ static bool gather(const lcomm_bootstrap *bootstrap, const void *own, void *all,
   return bootstrap->allgather(bootstrap->context, own, all, size) == 0;
 }
 
-/* Two allgathers, whatever this rank has. A rank without an address says so.
- * False when the bootstrap or memory failed. */
+/* Labels, with the short addresses behind them. */
+static bool exchange_labels(const lcomm_bootstrap *bootstrap, const ucp_worker_attr_t *own,
+                            address_book *book) {
+  size_t size = (size_t)bootstrap->world_size, length = own->address_length;
+  uint8_t offer[LCOMM_UCX_OFFER_SIZE] = {0}, *offers = calloc(size, sizeof(offer));
+  lcomm_ucx_label_pack(own->address, length, offer);
+  if (length > 0 && length <= lcomm_ucx_short_address) {
+    memcpy(offer + LCOMM_UCX_LABEL_SIZE, own->address, length);
+  }
+  book->labels = calloc(size, LCOMM_UCX_LABEL_SIZE);
+  book->rows = calloc(size, SHORT_ADDRESS);
+  book->width = SHORT_ADDRESS;
+  bool done =
+      offers && book->labels && book->rows && gather(bootstrap, offer, offers, sizeof(offer));
+  for (size_t rank = 0; done && rank < size; rank++) {
+    const uint8_t *it = offers + rank * sizeof(offer);
+    memcpy(book->labels + rank * LCOMM_UCX_LABEL_SIZE, it, LCOMM_UCX_LABEL_SIZE);
+    memcpy(book->rows + rank * SHORT_ADDRESS, it + LCOMM_UCX_LABEL_SIZE, SHORT_ADDRESS);
+  }
+  free(offers);
+  return done;
+}
+
+/* An allgather, and another one where some rank's address is long, whatever this rank has. A rank
+ * without an address says so. False when the bootstrap or memory failed. */
 static bool exchange(const lcomm_bootstrap *bootstrap, const ucp_worker_attr_t *own,
                      address_book *book) {
   size_t size = (size_t)bootstrap->world_size, length = own->address_length;
-  uint8_t label[LCOMM_UCX_LABEL_SIZE];
-  lcomm_ucx_label_pack(own->address, length, label);
-  book->labels = calloc(size, sizeof(label));
-  if (!book->labels || !gather(bootstrap, label, book->labels, sizeof(label))) {
+  if (!exchange_labels(bootstrap, own, book)) {
     return false;
   }
-  book->width = lcomm_ucx_addresses_width(book->labels, bootstrap->world_size);
-  uint8_t *row = calloc(1, book->width);
-  book->rows = calloc(size, book->width);
+  size_t width = lcomm_ucx_addresses_width(book->labels, bootstrap->world_size);
+  if (width <= lcomm_ucx_short_address) {
+    return true;
+  }
+  free(book->rows);
+  book->width = width;
+  uint8_t *row = calloc(1, width);
+  book->rows = calloc(size, width);
   bool done = row && book->rows;
-  if (done && length > 0 && length <= book->width) { /* longer: its label was damaged on the way */
+  if (done && length > 0 && length <= width) { /* longer: its label was damaged on the way */
     memcpy(row, own->address, length);
   }
-  done = done && gather(bootstrap, row, book->rows, book->width);
+  done = done && gather(bootstrap, row, book->rows, width);
   free(row);
   return done;
 }
@@ -140,15 +171,31 @@ static void connect_all(lcomm_ucx_transport *t, const address_book *book, double
   lcomm_ucx_meet(t, lcomm_clock_s() + limit_s);
 }
 
-/* Of every pair both must have reached the other. One allgather. */
-static bool agree(lcomm_ucx_transport *t, const lcomm_bootstrap *bootstrap) {
+static bool all_reached(const unsigned char *all, int size) {
+  for (int rank = 0; rank < size; rank++) {
+    for (int other = 0; other < size; other++) {
+      if (rank != other && all[(size_t)rank * (size_t)size + (size_t)other] != 1) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+/* Of every pair both must have reached the other. One allgather, two where somebody has reached
+ * some peers and others not. */
+static bool agree(lcomm_ucx_transport *t, const lcomm_transport_setup *setup) {
+  const lcomm_bootstrap *bootstrap = setup->bootstrap;
   int size = bootstrap->world_size;
   unsigned char *mine = calloc((size_t)size, 1), *all = calloc((size_t)size, (size_t)size);
   bool done = mine && all;
   for (int i = 0; done && t && i < size; i++) {
     mine[i] = t->peers[i].reached;
   }
-  done = done && gather(bootstrap, mine, all, (size_t)size);
+  done = done && lcomm_links_gather_reached(bootstrap, mine, size, setup->rank, all);
+  if (setup->agreed) {
+    *setup->agreed = done && all_reached(all, size) ? LCOMM_AGREED_ALL : LCOMM_AGREED_NOTHING;
+  }
   for (int i = 0; t && i < size; i++) {
     t->peers[i].reached = done && mine[i] && all[(size_t)i * (size_t)size + (size_t)t->rank];
   }
@@ -171,13 +218,29 @@ static bool keep_reached(lcomm_ucx_transport *t) {
   return any;
 }
 
+_Static_assert(sizeof(lcomm_ucx_interfaces) <= LCOMM_INTRODUCTION_MAX, "it fits");
+
+void lcomm_ucx_introduce(unsigned char *bytes) {
+  lcomm_ucx_interfaces own;
+  lcomm_ucx_names names;
+  memset(&own, 0, sizeof(own));
+  lcomm_ucx_interfaces_own(&own, &names);
+  memcpy(bytes, &own, sizeof(own));
+}
+
 lcomm_ucx_interfaces *lcomm_ucx_link_devices(const lcomm_transport_setup *setup, char *devices) {
   lcomm_ucx_interfaces own;
   lcomm_ucx_names names;
   lcomm_ucx_interfaces *all = calloc((size_t)setup->size, sizeof *all);
   devices[0] = '\0';
   lcomm_ucx_interfaces_own(&own, &names);
-  if (!all || !gather(setup->bootstrap, &own, all, sizeof(own))) {
+  for (int rank = 0; all && setup->introductions && rank < setup->size; rank++) {
+    memcpy(&all[rank], setup->introductions[rank].bytes, sizeof *all);
+  }
+  if (all) {
+    all[setup->rank] = own; /* as its names are */
+  }
+  if (!all || (!setup->introductions && !gather(setup->bootstrap, &own, all, sizeof(own)))) {
     free(all);
     return NULL;
   }
@@ -198,7 +261,7 @@ lcomm_status lcomm_ucx_link_all(lcomm_ucx_transport *t, const lcomm_transport_se
     lcomm_ucx.ucp_worker_release_address(t->place.worker, own.address);
   }
   forget_book(&book);
-  done = agree(t, setup->bootstrap) && done;
+  done = agree(t, setup) && done;
   if (!done) {
     return lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "the bootstrap failed, or memory ran out");
   }

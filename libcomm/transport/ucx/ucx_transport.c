@@ -349,4 +349,6 @@ const lcomm_transport_table lcomm_transport_ucx = {
     .interface = ucx_interface,
     .unreachable = lcomm_ucx_unreachable,
     .descriptors = lcomm_ucx_descriptors,
+    .descriptors_most = lcomm_ucx_descriptors_most,
+    .introduce = lcomm_ucx_introduce,
 };

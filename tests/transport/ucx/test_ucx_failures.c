@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
+#include "libcomm/transport/links.h"
 #include "libcomm/transport/ucx/ucx_addresses.h"
 #include "tests/support/unit_tests.h"
 #include "tests/transport/ucx/test_ucx.h"
@@ -114,22 +115,19 @@ static void keep_silent(forked *self) {
   lcomm_why why;
   lcomm_ucx_interfaces none = {0}, all_interfaces[2];
   lcomm_ucx_place place;
-  uint8_t label[LCOMM_UCX_LABEL_SIZE], labels[2 * LCOMM_UCX_LABEL_SIZE];
-  unsigned char reached[2] = {1, 1}, all_reached[4];
+  uint8_t offer[LCOMM_UCX_OFFER_SIZE] = {0}, offers[2 * LCOMM_UCX_OFFER_SIZE];
+  lcomm_links_uniform reached = {.value = 1, .uniform = 1}, all_reached[2];
   ucp_worker_attr_t own = {.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS};
   bool works = lcomm_ucx_load(&why) == LCOMM_OK &&
                lcomm_ucx_place_open("", &place, &why) == LCOMM_OK &&
                lcomm_ucx.ucp_worker_query(place.worker, &own) == UCS_OK;
   forked_require(self, works, "%s", why.text);
-  lcomm_ucx_label_pack(own.address, own.address_length, label);
+  forked_require(self, own.address_length <= lcomm_ucx_short_address, "the address is long");
+  lcomm_ucx_label_pack(own.address, own.address_length, offer);
+  memcpy(offer + LCOMM_UCX_LABEL_SIZE, own.address, own.address_length);
   self->boot.allgather(self->boot.context, &none, all_interfaces, sizeof(none));
-  self->boot.allgather(self->boot.context, label, labels, sizeof(label));
-  size_t width = lcomm_ucx_addresses_width(labels, 2);
-  unsigned char *padded = calloc(3, width);
-  memcpy(padded, own.address, own.address_length);
-  self->boot.allgather(self->boot.context, padded, padded + width, width);
-  self->boot.allgather(self->boot.context, reached, all_reached, sizeof(reached));
-  free(padded);
+  self->boot.allgather(self->boot.context, offer, offers, sizeof(offer));
+  self->boot.allgather(self->boot.context, &reached, all_reached, sizeof(reached));
   lcomm_ucx.ucp_worker_release_address(place.worker, own.address);
   lcomm_ucx_place_close(&place);
 }
@@ -154,21 +152,23 @@ static void peer_that_does_not_answer_is_found_at_open(forked *self) {
 
 /* ------------------------------------------------ a bootstrap that damages bytes */
 
-/* The allgathers of an open: interfaces, labels, addresses, who was reached. */
+/* The allgathers of an open: interfaces, labels with short addresses, long addresses where there
+ * are some, who was reached. */
 enum { LABELS = 1, ADDRESSES = 2 };
 
 static lcomm_bootstrap honest;
 static int gathers, damaged;
+static size_t place; /* SIZE_MAX: the size in the label, else a byte */
 
 /* Of every rank's part in one allgather: a size that is too small, or a byte. */
 static int damaging_allgather(void *context, const void *send, void *receive, size_t size) {
   int status = honest.allgather(context, send, receive, size);
   for (int rank = 0; gathers == damaged && rank < honest.world_size; rank++) {
     unsigned char *part = (unsigned char *)receive + (size_t)rank * size;
-    if (damaged == LABELS) {
+    if (place == SIZE_MAX) {
       memcpy(part, (const unsigned char[4]){1, 0, 0, 0}, 4);
     } else {
-      part[size / 2] ^= 0x40;
+      part[place] ^= 0x40;
     }
   }
   gathers++;
@@ -176,16 +176,37 @@ static int damaging_allgather(void *context, const void *send, void *receive, si
 }
 
 static void damaged_address_is_no_address(forked *self) {
+  static const struct {
+    int damaged;
+    size_t place, short_address;
+  } cases[] = {{LABELS, SIZE_MAX, LCOMM_UCX_OFFER_SIZE - LCOMM_UCX_LABEL_SIZE},
+               {LABELS, LCOMM_UCX_LABEL_SIZE + 3, LCOMM_UCX_OFFER_SIZE - LCOMM_UCX_LABEL_SIZE},
+               {LABELS, SIZE_MAX, 0},
+               {ADDRESSES, 3, 0}};
   lcomm_why why;
   lcomm_transport *t = NULL;
   honest = self->boot;
   self->boot.allgather = damaging_allgather;
-  for (damaged = LABELS; damaged <= ADDRESSES; damaged++) {
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     gathers = 0;
+    damaged = cases[i].damaged;
+    place = cases[i].place;
+    lcomm_ucx_short_address = cases[i].short_address;
     lcomm_status status = try_open(self, &t, &why);
     forked_require(self, status == LCOMM_ERR_TRANSPORT, "status %d", (int)status);
     forked_require(self, strstr(why.text, "a damaged one came") != NULL, "'%s'", why.text);
   }
+}
+
+static void long_addresses_are_exchanged_by_themselves(forked *self) {
+  lcomm_why why;
+  lcomm_transport *t = NULL;
+  lcomm_ucx_short_address = 0;
+  lcomm_status status = try_open(self, &t, &why);
+  forked_require(self, status == LCOMM_OK, "%s", why.text);
+  forked_require(self, lcomm_transport_ucx.reaches(t, 1 - self->rank), "it is not reached");
+  forked_barrier(self);
+  lcomm_transport_ucx.close(t, true);
 }
 
 /* -------------------------------------------------------- UCX is not there */
@@ -236,6 +257,7 @@ static const struct CMUnitTest tests[] = {
     UCX_TEST(close_ends_whatever_is_under_way, 2),
     UCX_TEST(peer_that_does_not_answer_is_found_at_open, 2),
     UCX_TEST(damaged_address_is_no_address, 2),
+    UCX_TEST(long_addresses_are_exchanged_by_themselves, 2),
     FORKED_TEST(missing_library_is_said, 2),
     FORKED_TEST(library_without_the_functions_is_said, 1),
     UCX_TEST(rank_without_the_library_does_not_hold_up_the_others, 3),
