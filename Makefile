@@ -135,6 +135,7 @@ INFO_SOURCES := $(filter-out tools/info/info_ranks_$(if $(HAVE_MPI),alone,mpi).c
 CUDA_BENCH_SOURCES := $(wildcard tools/cuda/*.c)
 STREAM_BENCH_SOURCES := $(wildcard tools/stream/*.c)
 SOAK_SOURCES := $(wildcard tools/soak/*.c)
+SCALE_SOURCES := $(wildcard tools/scale/*.c)
 FIDELITY_SOURCES := $(wildcard tools/fidelity/*.c)
 EXPERIMENT_SOURCES := $(wildcard tools/experiment/*.c)
 SIMULATE_SOURCES := $(wildcard tools/simulation/*.c)
@@ -326,7 +327,7 @@ $(BUILD)/tools/trace_merge: $(call OBJ,tools/trace_merge.c) $(TRACE_OBJECTS) $(S
 $(BUILD)/tools/soak_bench: $(call OBJ,tools/soak_bench.c $(SOAK_SOURCES)) $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
 	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(LIB_LIBS) -o $@
 
-$(BUILD)/tools/scale_bench: $(call OBJ,tools/scale_bench.c) $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
+$(BUILD)/tools/scale_bench: $(call OBJ,tools/scale_bench.c $(SCALE_SOURCES)) $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
 	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(LIB_LIBS) -o $@
 
 $(BUILD)/tools/libcomm-info: $(call OBJ,tools/libcomm-info.c $(INFO_SOURCES) tools/codec/codec_under_test.c) \
@@ -408,7 +409,7 @@ $(CLIENTS): $(BUILD)/tests/clients/%: $(BUILD)/tests/clients/%.c.o
 	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) -lm -o $@
 
 -include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(WITH_MPI_OBJECTS) $(INTERPOSER_OBJECTS) $(NCCL_OBJECTS) $(CU_OBJECTS) $(call OBJ,$(CU_TRAINER)) $(SUPPORT_OBJECTS) \
-  $(TRAINER_PARTS) $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(STREAM_BENCH_SOURCES) $(SOAK_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES) $(STAND_IN_SOURCES)))
+  $(TRAINER_PARTS) $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(STREAM_BENCH_SOURCES) $(SOAK_SOURCES) $(SCALE_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES) $(STAND_IN_SOURCES)))
 
 # -------------------------------------------------------------- everyday use
 # deps may install the very packages whose flags were asked for above, so what

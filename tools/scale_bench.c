@@ -16,18 +16,23 @@
 #include "libcomm/include/libcomm_stats.h"
 #include "tools/common/tool_options.h"
 #include "tools/common/tool_timing.h"
+#include "tools/scale/scale_meet.h"
 
 enum { EXIT_TROUBLE = 2, PLANS = 5, WARM_SUMS = 2 };
 
 static const char usage[] =
     "usage: scale_bench --nodes N --ranks R [OPTIONS]\n"
+    "   or: scale_bench --meet R\n"
     "   or: RANK=R WORLD_SIZE=N MASTER_ADDR=HOST MASTER_PORT=PORT scale_bench --sums N [OPTIONS]\n"
     "Make the plan of an all-reduce for R ranks on N nodes, or make N of them, and print one line\n"
     "of JSON: of the plan of rank 0 the median time, the memory that making it took, steps,\n"
-    "messages, and bytes of its slots; of sums, for each of them on the rank that has most: looks\n"
+    "messages, and bytes of its slots; of a meeting the time, the bytes through the rank with "
+    "most\n"
+    "and the processor time of rank 0; of sums, for each of them on the rank that has most: looks\n"
     "at messages in flight, messages; and memory and descriptors of the process.\n"
     "  --nodes N                pose as so many nodes (default 1)\n"
     "  --ranks R                as many on all nodes together\n"
+    "  --meet R                 so many threads meet at a TCP store\n"
     "  --sums N                 make so many sums\n"
     "  --count N                float32 elements (default 25000000)\n"
     "  -p, --policy POLICY      (default exact)\n"
@@ -37,7 +42,7 @@ static const char usage[] =
     "Exit status: 2 bad usage, or something failed.\n";
 
 typedef struct scale_options {
-  int nodes, ranks, sums;
+  int nodes, ranks, meet, sums;
   uint64_t count;
   const char *policy, *transport;
 } scale_options;
@@ -46,6 +51,7 @@ static tool_parse read_options(int argc, char **argv, scale_options *o, char *er
   static const tool_option known[] = {
       TOOL_INT(0, "nodes", offsetof(scale_options, nodes), 1, 65536),
       TOOL_INT(0, "ranks", offsetof(scale_options, ranks), 1, 65536),
+      TOOL_INT(0, "meet", offsetof(scale_options, meet), 2, 4096),
       TOOL_INT(0, "sums", offsetof(scale_options, sums), 1, 1000000),
       TOOL_WHOLE(0, "count", offsetof(scale_options, count), 1, UINT64_C(1) << 36),
       TOOL_TEXT('p', "policy", offsetof(scale_options, policy)),
@@ -57,8 +63,8 @@ static tool_parse read_options(int argc, char **argv, scale_options *o, char *er
   if (parse != TOOL_RUN) {
     return parse;
   }
-  if (o->ranks == 0 && o->sums == 0) {
-    snprintf(error, TOOL_ERROR_MAX, "either --ranks, for a plan, or --sums is needed");
+  if (o->ranks == 0 && o->sums == 0 && o->meet == 0) {
+    snprintf(error, TOOL_ERROR_MAX, "either --ranks, for a plan, --meet or --sums is needed");
     return TOOL_USAGE;
   }
   return tool_refuse_operands(&line) ? parse : TOOL_USAGE;
@@ -151,6 +157,21 @@ static int show_plan(const scale_options *o) {
   return result;
 }
 
+/* ------------------------------------------------------------------- meetings */
+
+static int show_meeting(const scale_options *o) {
+  scale_meeting found;
+  const char *wrong = scale_meet(o->meet, &found);
+  if (wrong) {
+    return fail(wrong);
+  }
+  printf("{\"ranks\": %d, \"meet_s\": %.6f, \"root_processor_s\": %.6f, \"most_bytes\": %" PRIu64
+         ", \"root_bytes\": %" PRIu64 ", \"said_bytes\": %" PRIu64 "}\n",
+         o->meet, found.meet_s, found.root_processor_s, found.most_bytes, found.root_bytes,
+         found.said_bytes);
+  return EXIT_SUCCESS;
+}
+
 /* ---------------------------------------------------------------------- sums */
 
 enum { LOOKS, MESSAGES, SLOT_BYTES, MEMORY_KIB, DESCRIPTORS, FOUND };
@@ -227,7 +248,9 @@ static int show_sums(const scale_options *o) {
   if (!vector) {
     return fail("out of memory for the vector");
   }
+  double begun_s = tool_now_s();
   lcomm_status status = lcomm_create_env(&config, &comm);
+  double create_s = tool_now_s() - begun_s;
   if (status == LCOMM_OK) {
     status = measure_sums(comm, o, vector, found);
   }
@@ -236,9 +259,9 @@ static int show_sums(const scale_options *o) {
   } else if (lcomm_rank(comm) == 0) {
     printf("{\"nodes\": %d, \"ranks\": %d, \"looks\": %" PRId64 ", \"messages\": %" PRId64
            ", \"slot_bytes\": %" PRId64 ", \"memory_kib\": %" PRId64 ", \"descriptors\": %" PRId64
-           "}\n",
+           ", \"create_s\": %.6f}\n",
            o->nodes, lcomm_size(comm), found[LOOKS], found[MESSAGES], found[SLOT_BYTES],
-           found[MEMORY_KIB], found[DESCRIPTORS]);
+           found[MEMORY_KIB], found[DESCRIPTORS], create_s);
   }
   lcomm_destroy(comm);
   free(vector);
@@ -252,5 +275,7 @@ int main(int argc, char **argv) {
   if (parse != TOOL_RUN) {
     return tool_answer("scale_bench", parse, help, error);
   }
-  return options.sums > 0 ? show_sums(&options) : show_plan(&options);
+  return options.sums > 0   ? show_sums(&options)
+         : options.meet > 0 ? show_meeting(&options)
+                            : show_plan(&options);
 }

@@ -24,6 +24,9 @@
 
 enum { CREW_MAX = 16 };
 
+/* How the all-gathers of all crews run: through rank 0, unless a test says otherwise. */
+static lcomm_store_shape crew_shape = {.star_most = CREW_MAX, .fan_out = 4};
+
 typedef struct report {
   int status;
   int good; /* what the function has to say besides */
@@ -198,7 +201,7 @@ static inline lcomm_launcher_env place_of(const crew *c, int rank) {
 static inline lcomm_store *meet(const crew *c, int rank, report *mine) {
   lcomm_store *store = NULL;
   lcomm_launcher_env place = place_of(c, rank);
-  mine->status = lcomm_store_meet(&place, c->timeout_s, &store);
+  mine->status = lcomm_store_meet_as(&place, c->timeout_s, crew_shape, &store);
   if (mine->status != LCOMM_OK) {
     snprintf(mine->sentence, sizeof(mine->sentence), "%s", lcomm_error_thread_text());
     return NULL;

@@ -345,6 +345,13 @@ static void foreign_address_makes_rank_0_listen_everywhere(void **state) {
   dismiss(&c);
 }
 
+/* The same properties hold of a tree, in which every rank has at most two children. */
+static int grow_a_tree(void **state) {
+  (void)state;
+  crew_shape = (lcomm_store_shape){.star_most = 2, .fan_out = 2};
+  return 0;
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ranks_meet_in_any_order_of_arrival),
     cmocka_unit_test(late_rank_0_is_waited_for),
@@ -368,4 +375,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ranks_meet_at_a_name),
     cmocka_unit_test(foreign_address_makes_rank_0_listen_everywhere),
 };
-RUN_TESTS(tests)
+
+int main(void) {
+  int failed = cmocka_run_group_tests_name("through rank 0", tests, NULL, NULL);
+  return failed + cmocka_run_group_tests_name("along a tree", tests, grow_a_tree, NULL);
+}

@@ -224,12 +224,13 @@ static void who_talks_after_the_greeting_loses_its_place(void **state) {
 /* ------------------------------------------------- ranks that do not belong */
 
 static void wrong_token_is_refused(void **state) {
+  enum { TOKEN_AT = 96 };
   (void)state;
   uint8_t greeting[LCOMM_STORE_HANDSHAKE_SIZE];
   crew c = begin_meeting();
   for (int at = 0; at < LCOMM_TOKEN_MAX; at += 51) {
     pack_greeting(&c, 1, greeting);
-    greeting[LCOMM_STORE_HANDSHAKE_SIZE - LCOMM_TOKEN_MAX + at] ^= 1;
+    greeting[TOKEN_AT + at] ^= 1;
     int fd = call_until_heard(&c);
     say(fd, greeting, sizeof(greeting));
     expect_refusal(fd, LCOMM_STORE_OTHER_JOB, "which has it from LCOMM_TOKEN");
@@ -430,13 +431,16 @@ static void rank_that_sends_nonsense_is_named(void **state) {
 /* A rank 0 that lets rank 1 in and then answers with these bytes. */
 static void expect_answer_refused(const uint8_t *answer, size_t size, lcomm_status status,
                                   const char *words) {
-  uint8_t bytes[LCOMM_STORE_HANDSHAKE_SIZE], welcome[2 * LCOMM_STORE_HEADER_SIZE];
+  uint8_t bytes[LCOMM_STORE_HANDSHAKE_SIZE];
+  uint8_t welcome[2 * LCOMM_STORE_HEADER_SIZE + LCOMM_STORE_PLACE_SIZE];
+  lcomm_store_place star = {.way = LCOMM_STORE_WAY_STAR};
   crew c = new_crew(2, meet_and_gather);
   int listener, fd = accept_rank_1(&c, &listener);
   assert_int_equal(recv(fd, bytes, sizeof(bytes), MSG_WAITALL), sizeof(bytes));
   lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_WAIT, 0}, welcome);
-  lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_WELCOME, 0},
+  lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_WELCOME, LCOMM_STORE_PLACE_SIZE},
                          welcome + LCOMM_STORE_HEADER_SIZE);
+  lcomm_store_pack_place(&star, welcome + 2 * LCOMM_STORE_HEADER_SIZE);
   say(fd, welcome, sizeof(welcome));
   say(fd, answer, size);
   shutdown(fd, SHUT_WR);

@@ -49,7 +49,7 @@ static lcomm_store *make_store(int rank) {
   store->size = RANKS;
   store->timeout_s = 1;
   store->next_wait_s = 1e18;
-  store->fd = -1;
+  store->fd = store->link = store->listener = -1;
   memcpy(store->host, "here", 5);
   memcpy(store->where, "there port 1", 13);
   store->peers = rank == 0 ? fuzz_allocate(RANKS * sizeof *store->peers) : NULL;
@@ -173,9 +173,99 @@ static void hear_parts(fuzz_bytes *in, size_t part) {
   free(all);
 }
 
+/* ------------------------------------------------------------------- the tree */
+
+static void grow(lcomm_store *store, int fan_out) {
+  store->shape = (lcomm_store_shape){.star_most = 2, .fan_out = fan_out};
+  store->tree = true;
+  lcomm_store_branch_find(RANKS, fan_out, store->rank, &store->branch);
+}
+
+/* Rank 0 hears all others: children and those below them. */
+static void hear_tree(fuzz_bytes *in, size_t part, bool linking) {
+  uint8_t *mine = fuzz_allocate(part), *all = fuzz_allocate(RANKS * part);
+  ends others[RANKS];
+  lcomm_store *store = make_store(0);
+  grow(store, 2);
+  for (int rank = 1; rank < RANKS; rank++) {
+    others[rank] = connect_ends();
+    store->peers[rank].fd = others[rank].ours;
+    say(in, others[rank].theirs, fuzz_u16(in));
+    hush(others[rank].theirs);
+  }
+  int failed = linking ? lcomm_store_root_link(store) != LCOMM_OK
+                       : lcomm_store_allgather(store, mine, all, part);
+  check_outcome(store, failed);
+  for (int rank = 1; rank < RANKS; rank++) {
+    close(others[rank].theirs);
+  }
+  lcomm_store_close(store);
+  free(mine);
+  free(all);
+}
+
+/* Rank 2 of a chain hears rank 0, its parent 1 and its child 3. */
+static void hear_neighbours(fuzz_bytes *in, size_t part) {
+  uint8_t *mine = fuzz_allocate(part), *all = fuzz_allocate(RANKS * part);
+  ends root = connect_ends(), parent = connect_ends(), child = connect_ends();
+  const ends *others[] = {&root, &parent, &child};
+  lcomm_store *store = make_store(2);
+  store->peers = fuzz_allocate(RANKS * sizeof *store->peers);
+  store->polls = fuzz_allocate(LCOMM_STORE_POLLS(RANKS) * sizeof *store->polls);
+  for (int i = 0; i < RANKS; i++) {
+    store->peers[i].fd = -1;
+  }
+  grow(store, 1);
+  store->fd = root.ours;
+  store->link = parent.ours;
+  store->peers[3].fd = child.ours;
+  for (int i = 0; i < 3; i++) {
+    say(in, others[i]->theirs, fuzz_u16(in));
+    hush(others[i]->theirs);
+  }
+  int failed = lcomm_store_allgather(store, mine, all, part);
+  check_outcome(store, failed);
+  fuzz_require((store->fd < 0) == (failed != 0), "what failed is over");
+  for (int i = 0; i < 3; i++) {
+    close(others[i]->theirs);
+  }
+  lcomm_store_close(store);
+  free(mine);
+  free(all);
+}
+
+/* Rank 3, which has no children, hears rank 0 decide. */
+static void hear_decision(fuzz_bytes *in) {
+  lcomm_store *store = make_store(3);
+  ends root = connect_ends();
+  grow(store, 2);
+  store->tree = false;
+  store->fd = root.ours;
+  store->up.way = LCOMM_STORE_WAY_ROOT;
+  say(in, root.theirs, BYTES_MAX);
+  hush(root.theirs);
+  check_outcome(store, lcomm_store_link(store) != LCOMM_OK);
+  close(root.theirs);
+  lcomm_store_close(store);
+}
+
+static void hear_along_the_tree(fuzz_bytes *in, uint8_t what, size_t part) {
+  if (what == 0) {
+    hear_neighbours(in, part);
+  } else if (what == 1) {
+    hear_decision(in);
+  } else {
+    hear_tree(in, part, what == 2);
+  }
+}
+
 void lcomm_fuzz_dialogue(const uint8_t *data, size_t size) {
   fuzz_bytes in = {data, size};
-  uint8_t what = fuzz_u8(&in) % 3, part = fuzz_u8(&in);
+  uint8_t what = fuzz_u8(&in) % 7, part = fuzz_u8(&in);
+  if (what >= 3) {
+    hear_along_the_tree(&in, what - 3, part);
+    return;
+  }
   if (what == 0) {
     receive_visitors(&in, part % 2 == 1);
   } else if (what == 1) {

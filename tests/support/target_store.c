@@ -101,7 +101,33 @@ static void read_frames(const uint8_t *data, size_t size) {
   }
 }
 
+static void read_notes(const uint8_t *data, size_t size) {
+  uint8_t packed[LCOMM_STORE_PLACE_SIZE];
+  lcomm_store_place place;
+  lcomm_store_accusation it;
+  if (size >= LCOMM_STORE_PLACE_SIZE) {
+    uint8_t *bytes = fuzz_copy(data, LCOMM_STORE_PLACE_SIZE);
+    if (lcomm_store_read_place(bytes, &place) == LCOMM_OK) {
+      lcomm_store_pack_place(&place, packed);
+      fuzz_require(memcmp(packed, bytes, sizeof packed) == 0, "a place packs to its bytes");
+      fuzz_require((place.port > 0) == (place.way >= LCOMM_STORE_WAY_BESIDE),
+                   "who is connected to has a port");
+    }
+    free(bytes);
+  }
+  if (size >= LCOMM_STORE_NOTE_SIZE) {
+    uint8_t *bytes = fuzz_copy(data, LCOMM_STORE_NOTE_SIZE);
+    if (lcomm_store_read_accusation(bytes, 1000, &it) == LCOMM_OK) {
+      lcomm_store_pack_accusation(it, packed);
+      fuzz_require(memcmp(packed, bytes, LCOMM_STORE_NOTE_SIZE) == 0 && it.rank < 1000,
+                   "an accusation packs to its bytes and names a rank");
+    }
+    free(bytes);
+  }
+}
+
 void lcomm_fuzz_store(const uint8_t *data, size_t size) {
+  read_notes(data, size);
   read_greeting(data, size);
   read_frames(data, size);
   read_reason(data, size);

@@ -25,6 +25,9 @@ expect neither_plan_nor_sums_is_refused refuses --nodes 4
 expect a_policy_that_is_none_is_refused refuses --ranks 4 -p net=nothing
 expect more_nodes_than_ranks_are_refused refuses --nodes 9 --ranks 4
 
+meeting() { "$tool" --meet 40 | grep -qE "$1"; }
+expect threads_meet_and_bytes_are_counted meeting '^\{"ranks": 40, "meet_s": [0-9.]+, "root_processor_s": [0-9.]+, "most_bytes": [1-9][0-9]*, "root_bytes": [1-9]'
+
 sums() {
   local rank rc status=0 pids=()
   start_ranks 3 timeout -k 5 "$limit" "$tool" --sums 2 --nodes 3 --count 100000 --transport shm

@@ -37,21 +37,38 @@ lcomm_status lcomm_store_fail(lcomm_store *store, lcomm_status status, const cha
   return lcomm_error_thread(status, "%s", store->sentence);
 }
 
+static void find_branch(lcomm_store *store, lcomm_store_shape shape) {
+  store->shape = shape;
+  store->may_be_tree = store->size > shape.star_most;
+  store->branch.parent = store->rank > 0 ? 0 : -1;
+  if (store->may_be_tree) {
+    lcomm_store_branch_find(store->size, shape.fan_out, store->rank, &store->branch);
+  }
+}
+
 static lcomm_status begin(const lcomm_launcher_env *launcher, double timeout_s,
-                          lcomm_store **store) {
+                          lcomm_store_shape shape, lcomm_store **store) {
   lcomm_identity self;
   lcomm_store *made = calloc(1, sizeof *made);
   size_t size = (size_t)launcher->world_size;
-  if (made && launcher->rank == 0) {
+  bool meets = launcher->rank == 0;
+  if (made) {
+    made->fd = made->link = made->listener = -1;
+    made->rank = launcher->rank;
+    made->size = launcher->world_size;
+    find_branch(made, shape);
+    meets = meets || made->branch.child_count > 0;
+  }
+  if (made && meets) {
     made->peers = calloc(size, sizeof *made->peers);
     made->polls = calloc(LCOMM_STORE_POLLS(size), sizeof *made->polls);
   }
-  if (!made || (launcher->rank == 0 && (!made->peers || !made->polls))) {
+  for (size_t i = 0; made && made->peers && i < size; i++) {
+    made->peers[i].fd = -1;
+  }
+  if (!made || (meets && (!made->peers || !made->polls))) {
     lcomm_store_close(made);
     return lcomm_error_thread(LCOMM_ERR_MEMORY, "rank %d: out of memory", launcher->rank);
-  }
-  for (size_t i = 0; made->peers && i < size; i++) {
-    made->peers[i].fd = -1;
   }
   if (getrandom(&made->process, sizeof(made->process), 0) != (ssize_t)sizeof(made->process)) {
     made->process = (uint64_t)getpid(); /* a number of its own, if not by lot */
@@ -59,10 +76,8 @@ static lcomm_status begin(const lcomm_launcher_env *launcher, double timeout_s,
   lcomm_identity_self(&self);
   memcpy(made->host, self.host, sizeof(made->host));
   snprintf(made->where, sizeof(made->where), "%s port %d", launcher->address, launcher->port);
-  made->rank = launcher->rank;
-  made->size = launcher->world_size;
   made->timeout_s = timeout_s;
-  made->fd = -1;
+  made->next_wait_s = launcher->rank == 0 ? 0 : 1e18; /* rank 0 alone says it */
   *store = made;
   return LCOMM_OK;
 }
@@ -84,16 +99,19 @@ static lcomm_status check_descriptors(lcomm_store *store) {
                                                  text));
 }
 
-lcomm_status lcomm_store_meet(const lcomm_launcher_env *launcher, double timeout_s,
-                              lcomm_store **store) {
+lcomm_status lcomm_store_meet_as(const lcomm_launcher_env *launcher, double timeout_s,
+                                 lcomm_store_shape shape, lcomm_store **store) {
   lcomm_store *made = NULL;
-  LCOMM_TRY(begin(launcher, timeout_s, &made));
+  LCOMM_TRY(begin(launcher, timeout_s, shape, &made));
   made->launcher = launcher;
   lcomm_status status = check_descriptors(made);
   if (launcher->rank == 0) {
     status = lcomm_store_open(made); /* tells the others what is missing */
   } else if (status == LCOMM_OK) {
     status = lcomm_store_join(made);
+    if (status == LCOMM_OK && made->up.way != LCOMM_STORE_WAY_STAR) {
+      status = lcomm_store_link(made);
+    }
   }
   made->launcher = NULL;
   if (status != LCOMM_OK) {
@@ -104,6 +122,12 @@ lcomm_status lcomm_store_meet(const lcomm_launcher_env *launcher, double timeout
   return LCOMM_OK;
 }
 
+lcomm_status lcomm_store_meet(const lcomm_launcher_env *launcher, double timeout_s,
+                              lcomm_store **store) {
+  static const lcomm_store_shape standard = {.star_most = 32, .fan_out = 4};
+  return lcomm_store_meet_as(launcher, timeout_s, standard, store);
+}
+
 int lcomm_store_allgather(void *context, const void *send, void *receive, size_t size) {
   lcomm_store *store = context;
   if (store->status == LCOMM_OK && size > (SIZE_MAX / 2) / (size_t)store->size) {
@@ -112,8 +136,10 @@ int lcomm_store_allgather(void *context, const void *send, void *receive, size_t
   if (store->status != LCOMM_OK) {
     return 1;
   }
-  return (store->rank == 0 ? lcomm_store_serve(store, send, receive, size)
-                           : lcomm_store_exchange(store, send, receive, size)) != LCOMM_OK;
+  lcomm_status status = store->rank == 0 ? lcomm_store_serve(store, send, receive, size)
+                        : store->tree    ? lcomm_store_pass(store, send, receive, size)
+                                         : lcomm_store_exchange(store, send, receive, size);
+  return status != LCOMM_OK;
 }
 
 lcomm_status lcomm_store_failure(const lcomm_store *store, const char **sentence) {
@@ -121,18 +147,34 @@ lcomm_status lcomm_store_failure(const lcomm_store *store, const char **sentence
   return store->status;
 }
 
+/* Who gets the last bytes from its parent may see the end of rank 0 before them. */
+static void say_done(const lcomm_store *store) {
+  for (int rank = 1; store->rank == 0 && store->tree && rank < store->size; rank++) {
+    if (store->peers[rank].fd >= 0 && lcomm_store_branch_below(&store->branch, rank) == 0) {
+      lcomm_store_say(store->peers[rank].fd, LCOMM_STORE_DONE);
+    }
+  }
+}
+
+static void close_socket(int fd) {
+  if (fd >= 0) {
+    close(fd);
+  }
+}
+
 void lcomm_store_close(lcomm_store *store) {
   if (!store) {
     return;
   }
+  if (store->status == LCOMM_OK) {
+    say_done(store);
+  }
   for (int i = 0; store->peers && i < store->size; i++) {
-    if (store->peers[i].fd >= 0) {
-      close(store->peers[i].fd);
-    }
+    close_socket(store->peers[i].fd);
   }
-  if (store->fd >= 0) {
-    close(store->fd);
-  }
+  close_socket(store->fd);
+  close_socket(store->link);
+  close_socket(store->listener);
   free(store->peers);
   free(store->polls);
   free(store);

@@ -114,13 +114,14 @@ static outcome converse(lcomm_store *store, dialogue *d, double limit_s, bool *l
 
 /* ------------------------------------------------------------- allgather */
 
-static lcomm_status fail_with_reason(lcomm_store *store, const dialogue *d) {
+lcomm_status lcomm_store_fail_reason(lcomm_store *store, lcomm_store_frame frame,
+                                     const uint8_t *bytes) {
   lcomm_store_reason reason;
-  if (lcomm_store_read_reason(d->reason, (size_t)d->frame.size, &reason) != LCOMM_OK) {
+  if (lcomm_store_read_reason(bytes, (size_t)frame.size, &reason) != LCOMM_OK) {
     return lcomm_store_fail(store, LCOMM_ERR_WIRE, "rank 0 at %s ended it without a reason",
                             store->where);
   }
-  if (d->frame.kind == LCOMM_STORE_REFUSED) {
+  if (frame.kind == LCOMM_STORE_REFUSED) {
     lcomm_status status =
         reason.status == LCOMM_STORE_OTHER_JOB ? LCOMM_ERR_MISMATCH : reason.status;
     return lcomm_store_fail(store, status, "refused at %s by rank 0: %.700s", store->where,
@@ -129,31 +130,36 @@ static lcomm_status fail_with_reason(lcomm_store *store, const dialogue *d) {
   return lcomm_store_fail(store, reason.status, "stopped by %.900s", reason.text);
 }
 
-static lcomm_status fail_gone(lcomm_store *store) {
+lcomm_status lcomm_store_fail_gone(lcomm_store *store) {
   return lcomm_store_fail(store, LCOMM_ERR_TRANSPORT,
                           "rank 0 at %s has gone while the ranks were getting to know each other; "
                           "its own output may say why",
                           store->where);
 }
 
+lcomm_status lcomm_store_fail_silent(lcomm_store *store) {
+  return lcomm_store_fail(store, LCOMM_ERR_TIMEOUT,
+                          "rank 0 at %s has said nothing for %g s; see what it does, or raise "
+                          "LCOMM_TIMEOUT_S",
+                          store->where, store->timeout_s);
+}
+
+lcomm_status lcomm_store_fail_strange(lcomm_store *store) {
+  return lcomm_store_fail(store, LCOMM_ERR_WIRE,
+                          "rank 0 at %s sends what was not asked for; install the same libcomm "
+                          "on all hosts",
+                          store->where);
+}
+
 /* What ends a dialogue with the rank 0 that let us in. */
 static lcomm_status fail_with(lcomm_store *store, const dialogue *d, outcome result, bool late) {
   if (result == REFUSED || result == FAILED) {
-    return fail_with_reason(store, d);
+    return lcomm_store_fail_reason(store, d->frame, d->reason);
   }
   if (late) {
-    return lcomm_store_fail(store, LCOMM_ERR_TIMEOUT,
-                            "rank 0 at %s has said nothing for %g s; see what it does, or raise "
-                            "LCOMM_TIMEOUT_S",
-                            store->where, store->timeout_s);
+    return lcomm_store_fail_silent(store);
   }
-  if (result == STRANGE) {
-    return lcomm_store_fail(store, LCOMM_ERR_WIRE,
-                            "rank 0 at %s sends what was not asked for; install the same libcomm "
-                            "on all hosts",
-                            store->where);
-  }
-  return fail_gone(store);
+  return result == STRANGE ? lcomm_store_fail_strange(store) : lcomm_store_fail_gone(store);
 }
 
 lcomm_status lcomm_store_exchange(lcomm_store *store, const void *send, void *receive,
@@ -181,11 +187,12 @@ lcomm_status lcomm_store_exchange(lcomm_store *store, const void *send, void *re
 
 /* --------------------------------------------------------------- meeting */
 
-static void greet(const lcomm_store *store, unsigned attempt, uint8_t *bytes) {
+void lcomm_store_greet(const lcomm_store *store, unsigned attempt, uint8_t *bytes) {
   lcomm_store_handshake handshake = {.rank = (uint32_t)store->rank,
                                      .world_size = (uint32_t)store->size,
                                      .process = store->process,
-                                     .attempt = attempt};
+                                     .attempt = attempt,
+                                     .port = (uint32_t)store->port};
   memcpy(handshake.host, store->host, sizeof(handshake.host));
   memcpy(handshake.token, store->launcher->token, sizeof(handshake.token));
   lcomm_store_pack_handshake(&handshake, bytes);
@@ -241,7 +248,7 @@ static bool may_try_again(const dialogue *d, outcome result, attempts *past) {
 /* Connect, greet and wait for all to come. False: try again. Otherwise the
  * store's status tells how it went. */
 static bool attempt(lcomm_store *store, attempts *past) {
-  uint8_t handshake[LCOMM_STORE_HANDSHAKE_SIZE];
+  uint8_t handshake[LCOMM_STORE_HANDSHAKE_SIZE], place[LCOMM_STORE_PLACE_SIZE];
   bool late = false;
   unsigned addresses = 1;
   store->fd = lcomm_socket_connect(store->launcher->address, store->launcher->port, past->count++,
@@ -250,9 +257,18 @@ static bool attempt(lcomm_store *store, attempts *past) {
     return false;
   }
   lcomm_socket_expect(store->fd, GREETING_S);
-  greet(store, past->count, handshake);
-  dialogue d = {.head = handshake, .head_size = sizeof(handshake), .answer = LCOMM_STORE_WELCOME};
+  lcomm_store_listen(store);
+  lcomm_store_greet(store, past->count, handshake);
+  dialogue d = {.head = handshake,
+                .head_size = sizeof(handshake),
+                .answer = LCOMM_STORE_WELCOME,
+                .receive = place,
+                .size = sizeof(place)};
   outcome result = converse(store, &d, silence_s(past, addresses), &late);
+  if (d.over && lcomm_store_read_place(place, &store->up) != LCOMM_OK) {
+    d.over = false;
+    result = STRANGE;
+  }
   if (d.over) {
     lcomm_socket_expect(store->fd, 0);
     return true;
@@ -280,7 +296,7 @@ lcomm_status lcomm_store_join(lcomm_store *store) {
   while (!attempt(store, &past)) {
     bool over = lcomm_clock_s() + pause_s >= past.until_s;
     if (over && past.was_in) {
-      return fail_gone(store);
+      return lcomm_store_fail_gone(store);
     }
     if (over) {
       return lcomm_store_fail(store, LCOMM_ERR_TIMEOUT,

@@ -107,6 +107,9 @@ static int gather_polls(lcomm_store_rendezvous *m) {
       store->polls[count++] = (struct pollfd){.fd = store->peers[rank].fd, .events = POLLIN};
     }
   }
+  for (int i = 0; i < m->beside_count; i++) {
+    store->polls[count++] = (struct pollfd){.fd = m->beside[i], .events = POLLIN};
+  }
   return count;
 }
 
@@ -132,10 +135,10 @@ static void look_at_all(lcomm_store_rendezvous *m) {
   }
 }
 
-static lcomm_status take_round(lcomm_store_rendezvous *m) {
+lcomm_status lcomm_store_round(lcomm_store_rendezvous *m, double until_s) {
   lcomm_store *store = m->store;
   int count = gather_polls(m);
-  double wake_s = m->until_s < store->next_wait_s ? m->until_s : store->next_wait_s;
+  double wake_s = until_s < store->next_wait_s ? until_s : store->next_wait_s;
   int wait_ms = lcomm_poll_ms(wake_s);
   if (m->accept_from_s > lcomm_clock_s() || m->visitor_count > 0) {
     wait_ms = wait_ms < 100 ? wait_ms : 100;
@@ -225,7 +228,7 @@ static lcomm_status say_who_is_missing(lcomm_store_rendezvous *m) {
       refused, lcomm_launcher_env_supposed());
 }
 
-static void end_meeting(lcomm_store_rendezvous *m) {
+void lcomm_store_end_meeting(lcomm_store_rendezvous *m) {
   for (int i = 0; i < m->listener_count; i++) {
     close(m->listeners[i]);
   }
@@ -241,7 +244,7 @@ static lcomm_status meet_all(lcomm_store_rendezvous *m) {
   lcomm_store *store = m->store;
   lcomm_status status = LCOMM_OK;
   while (status == LCOMM_OK && m->missing > 0) {
-    status = take_round(m);
+    status = lcomm_store_round(m, m->until_s);
     for (int rank = 1; m->missing == 0 && rank < store->size; rank++) {
       if (store->peers[rank].fd >= 0) {
         lcomm_store_member_check(m, rank);
@@ -252,6 +255,47 @@ static lcomm_status meet_all(lcomm_store_rendezvous *m) {
     }
   }
   return store->status;
+}
+
+/* Where the parent of a rank is. */
+static lcomm_store_place place_of_parent(const lcomm_store *store, int rank) {
+  lcomm_store_branch branch;
+  lcomm_store_place place = {.way = LCOMM_STORE_WAY_ROOT};
+  lcomm_store_branch_find(store->size, store->shape.fan_out, rank, &branch);
+  if (branch.parent > 0) {
+    const lcomm_store_peer *parent = &store->peers[branch.parent];
+    lcomm_socket_place_of(parent->fd, &place);
+    place.port = (uint16_t)parent->port;
+  }
+  bool known = place.way == LCOMM_STORE_WAY_ROOT || place.port > 0;
+  return known ? place : (lcomm_store_place){.way = LCOMM_STORE_WAY_STAR};
+}
+
+/* One parent that nobody can find is enough for a star. */
+static bool knows_all_places(const lcomm_store *store) {
+  for (int rank = 1; rank < store->size; rank++) {
+    if (place_of_parent(store, rank).way == LCOMM_STORE_WAY_STAR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* All are here. */
+static lcomm_status welcome_all(lcomm_store *store) {
+  bool tree = store->may_be_tree && knows_all_places(store);
+  for (int rank = 1; rank < store->size; rank++) {
+    uint8_t bytes[LCOMM_STORE_HEADER_SIZE + LCOMM_STORE_PLACE_SIZE];
+    lcomm_store_place place = {.way = LCOMM_STORE_WAY_STAR};
+    if (tree) {
+      place = place_of_parent(store, rank);
+    }
+    lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_WELCOME, LCOMM_STORE_PLACE_SIZE}, bytes);
+    lcomm_store_pack_place(&place, bytes + LCOMM_STORE_HEADER_SIZE);
+    lcomm_socket_expect(store->peers[rank].fd, 0);
+    lcomm_store_say_bytes(store->peers[rank].fd, bytes, sizeof(bytes));
+  }
+  return tree ? lcomm_store_root_link(store) : LCOMM_OK;
 }
 
 lcomm_status lcomm_store_open(lcomm_store *store) {
@@ -266,13 +310,9 @@ lcomm_status lcomm_store_open(lcomm_store *store) {
   if (m.listener_count > 0) {
     meet_all(&m);
   }
-  end_meeting(&m); /* before the ranks know: what they do next may need the port */
+  lcomm_store_end_meeting(&m); /* before the ranks know: what they do next may need the port */
   if (store->status != LCOMM_OK) {
     return lcomm_store_fail_all(store);
   }
-  for (int rank = 1; rank < store->size; rank++) {
-    lcomm_socket_expect(store->peers[rank].fd, 0);
-    lcomm_store_say(store->peers[rank].fd, LCOMM_STORE_WELCOME);
-  }
-  return LCOMM_OK;
+  return welcome_all(store);
 }

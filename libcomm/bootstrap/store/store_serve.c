@@ -3,7 +3,7 @@
 
 /* Rank 0 after the meeting: allgathers as a star. What a rank says is taken
  * from all at once, then all of it is told to all at once, so a slow rank
- * holds up nobody but itself. */
+ * holds up nobody but itself. In a tree a parent tells its children in the same way. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 static const double WAIT_S = 2; /* between signs of life to those who wait */
 static const double LEAVE_S = 1;
 
-static bool say(int fd, const uint8_t *bytes, size_t size) {
+bool lcomm_store_say_bytes(int fd, const uint8_t *bytes, size_t size) {
   size_t done = 0;
   lcomm_socket_write(fd, bytes, size, &done);
   return done == size;
@@ -25,12 +25,12 @@ static bool say(int fd, const uint8_t *bytes, size_t size) {
 bool lcomm_store_say(int fd, lcomm_store_kind kind) {
   uint8_t bytes[LCOMM_STORE_HEADER_SIZE];
   lcomm_store_pack_frame((lcomm_store_frame){kind, 0}, bytes);
-  return say(fd, bytes, sizeof(bytes));
+  return lcomm_store_say_bytes(fd, bytes, sizeof(bytes));
 }
 
 void lcomm_store_say_reason(int fd, lcomm_store_kind kind, lcomm_status status, const char *text) {
   uint8_t bytes[LCOMM_STORE_HEADER_SIZE + LCOMM_STORE_REASON_MAX];
-  (void)say(fd, bytes, lcomm_store_pack_reason(kind, status, text, bytes));
+  (void)lcomm_store_say_bytes(fd, bytes, lcomm_store_pack_reason(kind, status, text, bytes));
 }
 
 void lcomm_store_say_wait(lcomm_store *store) {
@@ -68,7 +68,7 @@ void lcomm_store_lose(lcomm_store_peer *peer) {
 
 /* ------------------------------------------------------------- gathering */
 
-static lcomm_status miss(lcomm_store *store, int rank) {
+lcomm_status lcomm_store_miss(lcomm_store *store, int rank) {
   char who[96];
   return lcomm_store_fail(store, LCOMM_ERR_TRANSPORT,
                           "%s has gone while the ranks were getting to know each other; its own "
@@ -79,7 +79,7 @@ static lcomm_status miss(lcomm_store *store, int rank) {
 static lcomm_status check_header(lcomm_store *store, int rank, size_t size) {
   char who[96];
   lcomm_store_frame frame;
-  if (lcomm_store_read_frame(store->peers[rank].header, &frame) != LCOMM_OK ||
+  if (lcomm_store_read_frame(store->peers[rank].inbox.header, &frame) != LCOMM_OK ||
       frame.kind != LCOMM_STORE_DATA) {
     return lcomm_store_fail(store, LCOMM_ERR_WIRE, "%s sends bytes that are no message",
                             lcomm_store_who(store, rank, who, sizeof(who)));
@@ -101,7 +101,8 @@ static lcomm_status hear(lcomm_store *store, int rank, uint8_t *part, size_t siz
   lcomm_stream stream = LCOMM_STREAM_MOVED;
   while (stream == LCOMM_STREAM_MOVED && peer->received < whole) {
     if (peer->received < LCOMM_STORE_HEADER_SIZE) {
-      stream = lcomm_socket_read(peer->fd, peer->header, sizeof(peer->header), &peer->received);
+      stream =
+          lcomm_socket_read(peer->fd, peer->inbox.header, LCOMM_STORE_HEADER_SIZE, &peer->received);
       if (peer->received == LCOMM_STORE_HEADER_SIZE &&
           check_header(store, rank, size) != LCOMM_OK) {
         return store->status;
@@ -112,24 +113,28 @@ static lcomm_status hear(lcomm_store *store, int rank, uint8_t *part, size_t siz
       peer->received = LCOMM_STORE_HEADER_SIZE + done;
     }
   }
-  return stream == LCOMM_STREAM_GONE ? miss(store, rank) : LCOMM_OK;
+  return stream == LCOMM_STREAM_GONE ? lcomm_store_miss(store, rank) : LCOMM_OK;
 }
 
 /* One that has given its part has to wait; if it is gone, so is the job. */
 static lcomm_status await_silent(lcomm_store *store, int rank) {
-  return lcomm_socket_is_silent(store->peers[rank].fd) ? LCOMM_OK : miss(store, rank);
+  return lcomm_socket_is_silent(store->peers[rank].fd) ? LCOMM_OK : lcomm_store_miss(store, rank);
 }
 
-static lcomm_status say_who_is_late(lcomm_store *store, size_t whole) {
+lcomm_status lcomm_store_fail_late(lcomm_store *store, int rank) {
   char who[96];
-  int rank = 1;
-  while (rank + 1 < store->size && store->peers[rank].received == whole) {
-    rank++;
-  }
   return lcomm_store_fail(store, LCOMM_ERR_TIMEOUT,
                           "%s has sent nothing for %g s while the ranks were getting to know each "
                           "other; see what it does, or raise LCOMM_TIMEOUT_S",
                           lcomm_store_who(store, rank, who, sizeof(who)), store->timeout_s);
+}
+
+static lcomm_status say_who_is_late(lcomm_store *store, size_t whole) {
+  int rank = 1;
+  while (rank + 1 < store->size && store->peers[rank].received == whole) {
+    rank++;
+  }
+  return lcomm_store_fail_late(store, rank);
 }
 
 /* One look at all sockets; *left: ranks whose part is not here yet. */
@@ -165,7 +170,7 @@ static lcomm_status gather(lcomm_store *store, uint8_t *all, size_t size) {
   for (int rank = 1; rank < store->size; rank++) {
     store->peers[rank].received = 0;
     if (store->peers[rank].fd < 0) {
-      return miss(store, rank); /* it went after the last time */
+      return lcomm_store_miss(store, rank); /* it went after the last time */
     }
   }
   while (left > 0) {
@@ -202,15 +207,20 @@ static int spread_round(lcomm_store *store, const uint8_t *header, const uint8_t
   return left;
 }
 
+/* In a tree only children are told. */
+static bool is_served(const lcomm_store *store, int rank) {
+  return !store->tree || lcomm_store_branch_below(&store->branch, rank) > 0;
+}
+
 /* Others may have the whole result already, so what goes wrong with one rank
  * here fails the next allgather, on all ranks alike. */
-static void spread(lcomm_store *store, const uint8_t *all, size_t size) {
+void lcomm_store_spread(lcomm_store *store, const uint8_t *all, size_t size) {
   uint8_t header[LCOMM_STORE_HEADER_SIZE];
   double until_s = lcomm_clock_s() + store->timeout_s;
   bool moved = false;
   lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_DATA, size}, header);
   for (int rank = 1; rank < store->size; rank++) {
-    store->peers[rank].sent = 0;
+    store->peers[rank].sent = is_served(store, rank) ? 0 : LCOMM_STORE_HEADER_SIZE + size;
   }
   while (spread_round(store, header, all, size, &moved) > 0) {
     until_s = moved ? lcomm_clock_s() + store->timeout_s : until_s;
@@ -228,12 +238,17 @@ static void spread(lcomm_store *store, const uint8_t *all, size_t size) {
 }
 
 lcomm_status lcomm_store_serve(lcomm_store *store, const void *send, void *receive, size_t size) {
-  if (gather(store, receive, size) != LCOMM_OK) {
+  lcomm_status status =
+      store->tree ? lcomm_store_root_gather(store, receive, size) : gather(store, receive, size);
+  if (status != LCOMM_OK) {
     return lcomm_store_fail_all(store);
   }
   if (size > 0) {
     memmove(receive, send, size);
   }
-  spread(store, receive, size * (size_t)store->size);
+  if (store->tree) {
+    lcomm_store_root_promise(store);
+  }
+  lcomm_store_spread(store, receive, size * (size_t)store->size);
   return LCOMM_OK;
 }

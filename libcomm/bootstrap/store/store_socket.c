@@ -24,9 +24,16 @@ int lcomm_poll_ms(double until_s) {
 
 /* ----------------------------------------------------------------- bytes */
 
+static _Thread_local uint64_t moved_bytes;
+
+uint64_t lcomm_socket_bytes(void) {
+  return moved_bytes;
+}
+
 static lcomm_stream result_of(ssize_t moved, size_t *done) {
   if (moved > 0) {
     *done += (size_t)moved;
+    moved_bytes += (uint64_t)moved;
     return LCOMM_STREAM_MOVED;
   }
   bool later = moved < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
@@ -134,6 +141,16 @@ static bool came_before(const struct addrinfo *list, const struct addrinfo *it) 
 
 /* ------------------------------------------------------------- listening */
 
+/* Loopback, or one that is good on one link only: of no use to other hosts. */
+static bool is_near(const struct sockaddr *address) {
+  struct sockaddr_in6 in6;
+  if (address->sa_family != AF_INET6) {
+    return is_loopback(address);
+  }
+  memcpy(&in6, address, sizeof(in6));
+  return is_loopback(address) || IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr);
+}
+
 /* -1 with errno. */
 static int listen_at(const struct addrinfo *it) {
   int yes = 1, fd = socket(it->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -201,6 +218,79 @@ int lcomm_socket_listen(const char *address, int port, bool one_host, int *fds, 
   return count;
 }
 
+static int port_of(const struct sockaddr_storage *address) {
+  struct sockaddr_in in;
+  struct sockaddr_in6 in6;
+  memcpy(&in, address, sizeof(in));
+  memcpy(&in6, address, sizeof(in6));
+  return ntohs(address->ss_family == AF_INET6 ? in6.sin6_port : in.sin_port);
+}
+
+static void set_port(struct sockaddr_storage *address, uint16_t port) {
+  if (address->ss_family == AF_INET6) {
+    ((struct sockaddr_in6 *)(void *)address)->sin6_port = htons(port);
+  } else {
+    ((struct sockaddr_in *)(void *)address)->sin_port = htons(port);
+  }
+}
+
+/* Every address of a family. */
+static void set_any(struct sockaddr_storage *address) {
+  sa_family_t family = address->ss_family;
+  memset(address, 0, sizeof *address); /* INADDR_ANY and in6addr_any are zeros */
+  address->ss_family = family;
+}
+
+static bool has_name(int fd, bool other_side, struct sockaddr_storage *address, socklen_t *size) {
+  *size = sizeof *address;
+  memset(address, 0, sizeof *address);
+  struct sockaddr *to = (struct sockaddr *)address;
+  return (other_side ? getpeername(fd, to, size) : getsockname(fd, to, size)) == 0 &&
+         (address->ss_family == AF_INET || address->ss_family == AF_INET6);
+}
+
+int lcomm_socket_listen_beside(int fd, bool one_host, int *port) {
+  struct sockaddr_storage here;
+  socklen_t size = 0;
+  if (!has_name(fd, false, &here, &size)) {
+    return -1;
+  }
+  if (is_near((struct sockaddr *)&here) && !one_host) {
+    set_any(&here);
+  }
+  set_port(&here, 0);
+  struct addrinfo at = {
+      .ai_family = here.ss_family, .ai_addr = (struct sockaddr *)&here, .ai_addrlen = size};
+  int listener = listen_at(&at);
+  if (listener >= 0 && has_name(listener, false, &here, &size)) {
+    *port = port_of(&here);
+  }
+  return listener;
+}
+
+void lcomm_socket_place_of(int fd, lcomm_store_place *place) {
+  struct sockaddr_storage there;
+  socklen_t size = 0;
+  *place = (lcomm_store_place){.way = LCOMM_STORE_WAY_STAR};
+  if (!has_name(fd, true, &there, &size)) {
+    return;
+  }
+  if (is_near((struct sockaddr *)&there)) {
+    place->way =
+        is_loopback((struct sockaddr *)&there) ? LCOMM_STORE_WAY_BESIDE : LCOMM_STORE_WAY_STAR;
+  } else if (there.ss_family == AF_INET) {
+    struct sockaddr_in in;
+    memcpy(&in, &there, sizeof(in));
+    place->way = LCOMM_STORE_WAY_IPV4;
+    memcpy(place->address, &in.sin_addr, sizeof(in.sin_addr));
+  } else {
+    struct sockaddr_in6 in6;
+    memcpy(&in6, &there, sizeof(in6));
+    place->way = LCOMM_STORE_WAY_IPV6;
+    memcpy(place->address, &in6.sin6_addr, sizeof(in6.sin6_addr));
+  }
+}
+
 int lcomm_socket_accept(int listener, bool *full) {
   int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
   *full = fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
@@ -261,6 +351,29 @@ static int connect_to(const struct addrinfo *it, double until_s, lcomm_why *why)
   close(fd);
   lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "%.120s", strerror(error));
   return -1;
+}
+
+int lcomm_socket_connect_to(const lcomm_store_place *place, int fd, double until_s,
+                            lcomm_why *why) {
+  struct sockaddr_storage there = {.ss_family = AF_INET};
+  socklen_t size = sizeof(struct sockaddr_in);
+  if (place->way == LCOMM_STORE_WAY_BESIDE) {
+    if (!has_name(fd, true, &there, &size)) {
+      return -1;
+    }
+  } else if (place->way == LCOMM_STORE_WAY_IPV4) {
+    struct sockaddr_in *in = (struct sockaddr_in *)(void *)&there;
+    memcpy(&in->sin_addr, place->address, sizeof(in->sin_addr));
+  } else {
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)&there;
+    size = sizeof *in6;
+    in6->sin6_family = AF_INET6;
+    memcpy(&in6->sin6_addr, place->address, sizeof(in6->sin6_addr));
+  }
+  set_port(&there, place->port);
+  struct addrinfo to = {
+      .ai_family = there.ss_family, .ai_addr = (struct sockaddr *)&there, .ai_addrlen = size};
+  return connect_to(&to, until_s, why);
 }
 
 int lcomm_socket_connect(const char *address, int port, unsigned first, double until_s,

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "libcomm/base/error.h"
+#include "libcomm/bootstrap/store/store_wire.h"
 
 enum { LCOMM_LISTEN_MAX = 8 };
 
@@ -48,6 +49,20 @@ int lcomm_socket_accept(int listener, bool *full);
  * phrase in `why`. */
 int lcomm_socket_connect(const char *address, int port, unsigned first, double until_s,
                          unsigned *count, lcomm_why *why);
+
+/* Bytes that this thread has read and written with these functions. */
+uint64_t lcomm_socket_bytes(void);
+
+/* Where the other side of a connection is, as others may reach its host; the port is left. WAY_STAR
+ * where that is not known. */
+void lcomm_socket_place_of(int fd, lcomm_store_place *place);
+
+/* Listen at a free port of the address that this side of a connection has; at all of this host's
+ * where that is loopback and others come from outside. -1 without one. */
+int lcomm_socket_listen_beside(int fd, bool one_host, int *port);
+
+/* Connect to a place, as lcomm_socket_connect; fd: the connection with rank 0. */
+int lcomm_socket_connect_to(const lcomm_store_place *place, int fd, double until_s, lcomm_why *why);
 
 /* The connection breaks when the other host's system acknowledges nothing for so
  * long; 0: as the system has it. A process that stands still is no reason. */

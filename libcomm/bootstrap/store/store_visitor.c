@@ -55,9 +55,14 @@ static void welcome(lcomm_store_rendezvous *m, lcomm_store_visitor *it,
   peer->was_here = false;
   peer->process = handshake->process;
   peer->attempt = handshake->attempt;
+  peer->port = handshake->port;
   memcpy(peer->host, handshake->host, sizeof(peer->host));
   it->fd = -1;
   m->missing--;
+}
+
+bool lcomm_store_expects(const lcomm_store *store, uint32_t rank) {
+  return store->rank == 0 || lcomm_store_branch_below(&store->branch, (int)rank) > 0;
 }
 
 /* Is the place of this rank free? The one that has it may have gone, or greet
@@ -90,6 +95,13 @@ static void check_visitor(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
              "LCOMM_TOKEN has to be the same on all ranks",
              launcher->token_from ? launcher->token_from : "nowhere: its token is empty");
     refuse(m, it, LCOMM_STORE_OTHER_JOB, text);
+    return;
+  }
+  if (handshake.world_size == (uint32_t)launcher->world_size && handshake.rank > 0 &&
+      handshake.rank < handshake.world_size && !lcomm_store_expects(m->store, handshake.rank)) {
+    snprintf(text, sizeof(text), "rank %u is no child of rank %d in the tree", handshake.rank,
+             m->store->rank);
+    refuse(m, it, LCOMM_ERR_MISMATCH, text);
     return;
   }
   if (handshake.world_size != (uint32_t)launcher->world_size || handshake.rank == 0 ||

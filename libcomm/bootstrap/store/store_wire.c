@@ -17,11 +17,14 @@ enum {
   AT_ATTEMPT = 20,
   AT_HOST = 24,
   AT_PROCESS = 88,
-  AT_TOKEN = 96
+  AT_TOKEN = 96,
+  AT_PORT = AT_TOKEN + LCOMM_TOKEN_MAX
 };
 
 _Static_assert(AT_PROCESS == AT_HOST + LCOMM_HOST_MAX, "the process follows the host");
-_Static_assert(AT_TOKEN + LCOMM_TOKEN_MAX == LCOMM_STORE_HANDSHAKE_SIZE, "the token is the end");
+_Static_assert(AT_PORT + 8 == LCOMM_STORE_HANDSHAKE_SIZE, "the port is the end");
+
+enum { PORT_MAX = 65535 };
 
 /* Text of a stranger, fit for people; as much as there is room for. */
 static void take_text(const uint8_t *bytes, size_t size, char *text, size_t room) {
@@ -44,6 +47,7 @@ void lcomm_store_pack_handshake(const lcomm_store_handshake *handshake, uint8_t 
   memcpy(bytes + AT_HOST, handshake->host, strnlen(handshake->host, LCOMM_HOST_MAX));
   memcpy(bytes + AT_TOKEN, handshake->token, LCOMM_TOKEN_MAX);
   lcomm_le_put(bytes + AT_PROCESS, handshake->process, 8);
+  lcomm_le_put(bytes + AT_PORT, handshake->port, 4);
 }
 
 bool lcomm_store_begins_handshake(const uint8_t *bytes, size_t size) {
@@ -72,6 +76,8 @@ lcomm_status lcomm_store_read_handshake(const uint8_t *bytes, lcomm_store_handsh
   memcpy(handshake->token, bytes + AT_TOKEN, sizeof(handshake->token));
   handshake->process = lcomm_le_get(bytes + AT_PROCESS, 8);
   handshake->attempt = (uint32_t)lcomm_le_get(bytes + AT_ATTEMPT, 4);
+  uint64_t port = lcomm_le_get(bytes + AT_PORT, 4);
+  handshake->port = port <= PORT_MAX ? (uint32_t)port : 0;
   return LCOMM_OK;
 }
 
@@ -103,8 +109,19 @@ size_t lcomm_store_pack_reason(lcomm_store_kind kind, lcomm_status status, const
 static bool fits(uint64_t kind, uint64_t size) {
   switch (kind) {
   case LCOMM_STORE_WAIT:
-  case LCOMM_STORE_WELCOME:
+  case LCOMM_STORE_LINKED:
+  case LCOMM_STORE_ALONE:
+  case LCOMM_STORE_TREE:
+  case LCOMM_STORE_STAR:
+  case LCOMM_STORE_PASSED:
+  case LCOMM_STORE_DONE:
+  case LCOMM_STORE_WHOLE:
     return size == 0;
+  case LCOMM_STORE_WELCOME:
+    return size == LCOMM_STORE_PLACE_SIZE;
+  case LCOMM_STORE_ENTER:
+  case LCOMM_STORE_ACCUSE:
+    return size == LCOMM_STORE_NOTE_SIZE;
   case LCOMM_STORE_REFUSED:
   case LCOMM_STORE_FAILED:
     return size >= 4 && size <= LCOMM_STORE_REASON_MAX;
@@ -133,5 +150,40 @@ lcomm_status lcomm_store_read_reason(const uint8_t *bytes, size_t size,
   bool known = status < 0 && status >= LCOMM_ERR_INTERNAL;
   reason->status = known ? (lcomm_status)status : LCOMM_ERR_REMOTE;
   take_text(bytes + 4, size - 4, reason->text, sizeof(reason->text));
+  return LCOMM_OK;
+}
+
+/* ---------------------------------------------------------------- the tree */
+
+void lcomm_store_pack_place(const lcomm_store_place *place, uint8_t *bytes) {
+  lcomm_le_put(bytes, (uint64_t)place->way, 4);
+  lcomm_le_put(bytes + 4, place->port, 4);
+  memcpy(bytes + 8, place->address, sizeof(place->address));
+}
+
+lcomm_status lcomm_store_read_place(const uint8_t *bytes, lcomm_store_place *place) {
+  uint64_t way = lcomm_le_get(bytes, 4), port = lcomm_le_get(bytes + 4, 4);
+  bool has_port = way >= LCOMM_STORE_WAY_BESIDE;
+  if (way > LCOMM_STORE_WAY_IPV6 || port > PORT_MAX || has_port != (port > 0)) {
+    return LCOMM_ERR_WIRE;
+  }
+  place->way = (lcomm_store_way)way;
+  place->port = (uint16_t)port;
+  memcpy(place->address, bytes + 8, sizeof(place->address));
+  return LCOMM_OK;
+}
+
+void lcomm_store_pack_accusation(lcomm_store_accusation it, uint8_t *bytes) {
+  lcomm_le_put(bytes, it.rank, 4);
+  lcomm_le_put(bytes + 4, (uint64_t)it.charge, 4);
+}
+
+lcomm_status lcomm_store_read_accusation(const uint8_t *bytes, int size,
+                                         lcomm_store_accusation *it) {
+  uint64_t rank = lcomm_le_get(bytes, 4), charge = lcomm_le_get(bytes + 4, 4);
+  if (rank >= (uint64_t)size || charge < LCOMM_STORE_LOST || charge > LCOMM_STORE_STRANGE) {
+    return LCOMM_ERR_WIRE;
+  }
+  *it = (lcomm_store_accusation){(uint32_t)rank, (lcomm_store_charge)charge};
   return LCOMM_OK;
 }
