@@ -14,7 +14,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/bootstrap/store/store_internal.h"
 
-static const double LINKED_S = 10; /* without news, before the star is called for */
+static const double LINKED_S = 60; /* without news, before the star is called for */
 static const double END_S = 2;     /* for the end of an accused rank to be seen */
 
 /* The allgather that is going on. */
