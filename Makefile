@@ -202,6 +202,8 @@ SCRIPTS := $(foreach t,$(wildcard tests/interpose/script_*.sh),$(findstring $(T)
 RUN_BY_SCRIPTS := $(if $(strip $(SCRIPTS)),$(wildcard tests/interpose/mpi_*.c))
 # Python's tests open the library, and cannot be linked with a device.
 EMULATED_MODULE := $(if $(SAN),,$(if $(or $(if $(T),,all),$(findstring $(T),tests/python/emulated_cuda.c)),$(BUILD)/tests/python/libcomm-cuda.so))
+# Nor can unchanged programs that call CUDA.
+CUDA_STAND_IN := $(if $(SAN),,$(BUILD)/tests/interpose/nccl/cuda/libcudart.so)
 TESTS := $(foreach t,$(TEST_SOURCES),$(if $(or $(if $(T),,all),$(findstring $(T),$t),$(filter $t,$(RUN_BY_SCRIPTS))),$(BUILD)/$(t:.c=)))
 
 # Targets that start a build of their own use all processors, unless told.
@@ -217,7 +219,7 @@ programs: $(ARCHIVE) $(LIBRARY) $(WITH_MPI_ARCHIVE) $(WITH_MPI) $(INTERPOSER) $(
 	@$(if $(HAVE_MPI),,echo "MPI: $$(tools/build/mpi-probe version '$(MPI)'). Left out: libcomm-with-mpi.so" \
 	  "(lcomm_create_mpi), libcomm-mpi.so, train and the perf tools")
 
-tests: programs $(TESTS) $(CLIENTS) $(STAND_INS) $(EMULATED_MODULE) ## build all, tests included
+tests: programs $(TESTS) $(CLIENTS) $(STAND_INS) $(EMULATED_MODULE) $(CUDA_STAND_IN) ## build all, tests included
 
 isa_flags = $(if $(filter kernels/avx2%,$(1)),$(AVX2))$(if $(filter kernels/avx512%,$(1)),$(AVX512)) \
   $(if $(filter kernels/avx512_vbmi.c,$(1)),-mavx512vbmi)
@@ -392,6 +394,14 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.c.o $(TEST_PARTS)
 $(BUILD)/tests/python/libcomm-cuda.so: $(BUILD)/tests/python/emulated_cuda.c.o $(BUILD)/libtest.a $(ARCHIVE) $(LIBRARY)
 	@echo "  LINK  $@"
 	@ln -sf ../../libcomm.so $(@D)/libcomm.so
+	@$(CC) -shared -Wl,-soname,libcuda.so.1,--exclude-libs=ALL,-z,defs $(LDFLAGS) $(filter-out $(LIBRARY),$^) $(LIB_LIBS) -lstdc++ -o $@
+
+# The same with the names of CUDA's runtime, for programs that are linked with that.
+$(BUILD)/tests/interpose/nccl/cuda/libcudart.so: $(call OBJ,tests/python/emulated_cuda.c $(wildcard tests/support/emulated/emulated_runtime*.c)) \
+  $(BUILD)/libtest.a $(ARCHIVE) $(LIBRARY)
+	@echo "  LINK  $@"
+	@mkdir -p $(@D); ln -sf ../../../../libcomm.so $(@D)/libcomm.so; \
+	  for name in libcuda.so.1 libcomm-cuda.so; do ln -sf $(@F) $(@D)/$$name; done
 	@$(CC) -shared -Wl,-soname,libcuda.so.1,--exclude-libs=ALL,-z,defs $(LDFLAGS) $(filter-out $(LIBRARY),$^) $(LIB_LIBS) -lstdc++ -o $@
 
 # Programs of the MPI interposer know nothing of libcomm; the interposer comes before MPI in the search for names.

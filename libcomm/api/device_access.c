@@ -3,7 +3,9 @@
 
 /* Devices, for libraries that call no CUDA themselves. */
 
+#include "libcomm/base/error.h"
 #include "libcomm/device/device.h"
+#include "libcomm/engine/entry.h"
 #include "libcomm/include/libcomm_interpose.h"
 
 /* The table, or NULL with the thread's sentence. */
@@ -86,4 +88,61 @@ lcomm_status lcomm_device_copy_on_stream(void *to, const void *from, size_t size
 
 lcomm_status lcomm_device_read(void *to, const void *from, size_t size, void *stream) {
   return copy("lcomm_device_read", to, from, size, stream, 1);
+}
+
+/* ------------------------------------------------------------------- waiting */
+
+/* With the memory's device in use. */
+static lcomm_status finish(const lcomm_device_table *table, void *stream) {
+  static const char call[] = "lcomm_device_finish";
+  uint64_t capture = 0;
+  LCOMM_TRY(ended(table, call, table->stream.captured(stream, &capture)));
+  if (capture != 0) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
+                              "%s: the stream is captured into a graph, so nothing of it is done",
+                              call);
+  }
+  return ended(table, call, table->stream.finish(stream));
+}
+
+lcomm_status lcomm_device_finish(const void *memory, void *stream) {
+  static const char call[] = "lcomm_device_finish";
+  const lcomm_device_table *table = memory ? find(call) : NULL;
+  if (!table) {
+    return memory ? LCOMM_ERR_SYSTEM : is_null(call);
+  }
+  lcomm_memory_location there = table->locate(memory);
+  if (!lcomm_memory_is_on_device(there)) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: the memory is the host's", call);
+  }
+  int before = there.device;
+  (void)table->current(&before);
+  LCOMM_TRY(ended(table, call, table->use(there.device)));
+  lcomm_status status = finish(table, stream);
+  (void)table->use(before);
+  return status;
+}
+
+static lcomm_status go_step_by_step(lcomm_comm *comm) {
+  bool was_used = comm->operations.next[LCOMM_SEQUENCE_SPACE_CALLS] != 0;
+  if (was_used || comm->progress_thread) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE, "lcomm_device_step_by_step: %s",
+                        was_used ? "the communicator has been used; call it before its first "
+                                   "operation"
+                                 : "a thread moves its messages; make it with "
+                                   "LCOMM_PROGRESS_CALLS");
+  }
+  comm->allows_progress_thread = comm->wants_progress_thread = false;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_device_step_by_step(lcomm_comm *comm) {
+  if (!comm) {
+    return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
+                              "lcomm_device_step_by_step: no communicator was given");
+  }
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = go_step_by_step(comm);
+  lcomm_leave(comm);
+  return status;
 }

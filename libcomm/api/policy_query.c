@@ -91,11 +91,11 @@ lcomm_status lcomm_policy_query_bytes(const lcomm_policy_scope *place,
                          "lcomm_call_bytes: there is no call %d with type %d and operation %d",
                          (int)call->kind, (int)call->dtype, (int)call->op);
   }
-  if (call->error_feedback &&
-      (call->kind != LCOMM_CALL_ALLREDUCE || call->dtype != LCOMM_FLOAT32)) {
+  bool is_sum = call->kind == LCOMM_CALL_ALLREDUCE || call->kind == LCOMM_CALL_REDUCE_SCATTER;
+  if (call->error_feedback && (!is_sum || call->dtype != LCOMM_FLOAT32)) {
     return lcomm_why_set(
         error, LCOMM_ERR_ARGUMENT,
-        "lcomm_call_bytes: only all-reduces of float32 have a residual, not %s of %s; ask "
+        "lcomm_call_bytes: only sums of float32 have a residual, not %s of %s; ask "
         "with error_feedback = 0",
         lcomm_call_name(call->kind), lcomm_dtype_name(call->dtype));
   }

@@ -29,6 +29,9 @@ static const function scatter_on_stream = {"lcomm_reduce_scatter_ef_on_stream",
 static const function scatter_flush = {"lcomm_reduce_scatter_flush",
                                        LCOMM_COLLECTIVE_REDUCE_SCATTERV, LCOMM_OP_KIND_FLUSH};
 
+static const function scatter_flush_on_stream = {
+    "lcomm_reduce_scatter_flush_on_stream", LCOMM_COLLECTIVE_REDUCE_SCATTERV, LCOMM_OP_KIND_FLUSH};
+
 static lcomm_status call_of(lcomm_residual *residual, const function *it, const void *send,
                             void *receive, lcomm_call *call) {
   LCOMM_TRY(lcomm_residual_check_lives(residual, it->name));
@@ -81,6 +84,12 @@ static lcomm_status scatter(lcomm_residual *residual, const function *it, const 
   return lcomm_residual_settle(residual);
 }
 
+static lcomm_status scatter_on_a_stream(lcomm_residual *residual, const function *it,
+                                        const void *send, void *receive, void *stream) {
+  LCOMM_TRY(make_on_stream(residual, it, send, receive, stream));
+  return lcomm_residual_settle(residual);
+}
+
 lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *send, void *receive) {
   return make(residual, &allreduce_ef, send, receive);
 }
@@ -120,8 +129,7 @@ lcomm_status lcomm_ireduce_scatter_ef(lcomm_residual *residual, const void *send
 
 lcomm_status lcomm_reduce_scatter_ef_on_stream(lcomm_residual *residual, const void *send,
                                                void *receive, void *stream) {
-  LCOMM_TRY(make_on_stream(residual, &scatter_on_stream, send, receive, stream));
-  return lcomm_residual_settle(residual);
+  return scatter_on_a_stream(residual, &scatter_on_stream, send, receive, stream);
 }
 
 lcomm_status lcomm_reduce_scatter_flush(lcomm_residual *residual, const void *send, void *receive) {
@@ -131,6 +139,11 @@ lcomm_status lcomm_reduce_scatter_flush(lcomm_residual *residual, const void *se
 lcomm_status lcomm_ireduce_scatter_flush(lcomm_residual *residual, const void *send, void *receive,
                                          lcomm_request *request) {
   return start(residual, &scatter_flush, send, receive, request);
+}
+
+lcomm_status lcomm_reduce_scatter_flush_on_stream(lcomm_residual *residual, const void *send,
+                                                  void *receive, void *stream) {
+  return scatter_on_a_stream(residual, &scatter_flush_on_stream, send, receive, stream);
 }
 
 /* -------------------------------------------------------------- undoing */

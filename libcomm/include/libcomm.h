@@ -394,7 +394,7 @@ LCOMM_API const char *lcomm_policy_string(const lcomm_comm *comm);
  *             communicator
  *   guard     forgotten: a tensor that went to a milder codec begins with that of the new policy.
  *             Without this call it comes back by itself, after 10 good checks in a row
- * Residuals of calls (libcomm_interpose.h) are kept where every rank keeps the same elements as
+ * Residuals of calls (libcomm_residuals.h) are kept where every rank keeps the same elements as
  * before; the next call with another one is exact and pays all that it holds.
  * A policy that a rank cannot take or that differs between ranks changes nothing: all ranks
  * return the same error and sentence, and go on with the policy before.

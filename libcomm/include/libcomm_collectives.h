@@ -161,7 +161,7 @@ LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
  * means nothing, and is returned by the next call on the communicator. Other arguments and errors
  * as those of the calls without a stream; ARGUMENT for buffers on the host. The time-out counts
  * from when the rank's own device has come to the call. `counts` is read during the call only. The
- * same with a residual: lcomm_allreduce_ef_on_stream() in libcomm_interpose.h.
+ * same with a residual: lcomm_allreduce_ef_on_stream() in libcomm_residuals.h.
  *
  * They return at once, the first call of a shape as the hundredth, and the stream waits for an
  * event. A thread moves messages from the first such call on, or from the first one without a

@@ -209,7 +209,7 @@ LCOMM_API lcomm_status lcomm_tensor_codec(lcomm_comm *comm, const lcomm_tensor *
  * step that nonfinite=discard undoes. Tensors that stay exact (min=, exempt=, warm-up steps) are
  * not checked. Of tensors on a device what is sampled is copied to the host, where it is summed and
  * compared. Calls with a residual are guarded likewise (lcomm_residual_guard() in
- * libcomm_interpose.h). */
+ * libcomm_residuals.h). */
 
 enum { LCOMM_GUARD_CODEC_MAX = 64 };
 
@@ -253,7 +253,7 @@ LCOMM_API lcomm_status lcomm_guard_set(lcomm_comm *comm, lcomm_guard_function fu
  * A saved state is a folder with one file per rank, rank-RRRRR-of-NNNNN.lcs, or
  * as many blocks of bytes; codecs/codec_state.h has every byte. It holds the step counter and the
  * number of calls with each residual, so warm-up and density stages go on where they were,
- * and for every tensor, frozen or not, and every residual with a name (libcomm_interpose.h), what
+ * and for every tensor, frozen or not, and every residual with a name (libcomm_residuals.h), what
  * this rank keeps of it: residual and momentum, and the codec that the guard has given it (guard=),
  * which goes on under the same policy. Samples of a call that wait for the next one are not saved:
  * that check is left out.

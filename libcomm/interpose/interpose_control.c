@@ -4,7 +4,9 @@
 #include "libcomm/interpose/interpose_control.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -112,4 +114,18 @@ lcomm_interpose_control_command lcomm_interpose_control_parse(const char *words,
     return LCOMM_INTERPOSE_CONTROL_OFF;
   }
   return strcmp(words, "on") == 0 ? LCOMM_INTERPOSE_CONTROL_ON : LCOMM_INTERPOSE_CONTROL_UNKNOWN;
+}
+
+void lcomm_interpose_control_say(void (*log)(const char *format, ...), const char *what,
+                                 const char *why) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static char last[LCOMM_INTERPOSE_CONTROL_MAX];
+  char text[LCOMM_INTERPOSE_CONTROL_MAX];
+  snprintf(text, sizeof(text), "%s%s", what, why);
+  pthread_mutex_lock(&lock);
+  if (strcmp(text, last) != 0) {
+    log("LCOMM_INTERPOSE_CONTROL: %s", text);
+    memcpy(last, text, sizeof(last));
+  }
+  pthread_mutex_unlock(&lock);
 }

@@ -62,6 +62,11 @@ void lcomm_interpose_control_trim(char *words, size_t length);
 lcomm_interpose_control_command lcomm_interpose_control_parse(const char *words,
                                                               const char **policy);
 
+/* Say what has become of the words, by the log of an interposer. Each communicator obeys by itself;
+ * the process says equal sentences once. Any thread. */
+void lcomm_interpose_control_say(void (*log)(const char *format, ...), const char *what,
+                                 const char *why);
+
 /* Turn any `size` bytes (at least 1) into a terminated text without control characters. Bytes
  * from 128 up stay, as parts of UTF-8. */
 void lcomm_interpose_text_sanitize(char *bytes, size_t size);

@@ -4,7 +4,7 @@
 /* Call sites and the residuals that they carry.
  *
  * An epoch ends when the pattern breaks. A current call site has had a call in this epoch, a former
- * one has not. Calls of the same count and operation flush what former call sites carry, in the
+ * one has not. Calls of the same shape flush what former call sites carry, in the
  * order in which the broken pattern would have continued. A former call site that carries nothing
  * is reused for a new position.
  */
@@ -18,10 +18,16 @@
 
 enum { CAPACITY_MIN = 16 };
 
-typedef struct call_site {
-  uint32_t position;
+/* What calls have in common that may share a residual. */
+typedef struct shape {
+  lcomm_call_kind kind;
   lcomm_op op;
   uint64_t count;
+} shape;
+
+typedef struct call_site {
+  uint32_t position;
+  shape shape;
   uint64_t epoch; /* of the last call with error feedback */
   bool carries;   /* a residual that no call has flushed */
   lcomm_residual *residual;
@@ -85,10 +91,11 @@ static void begin_epoch(lcomm_interpose_ef *ef, uint32_t next_flush) {
 }
 
 /* The position of the call; -1: no pattern is known. */
-static int find_position(lcomm_interpose_ef *ef, uint64_t count, lcomm_op op) {
+static int find_position(lcomm_interpose_ef *ef, const shape *it) {
+  uint64_t signature = it->count << 3 | (uint64_t)it->op << 1 | (it->kind != LCOMM_CALL_ALLREDUCE);
   bool known = ef->pattern.period > 0;
   uint32_t expected = ef->pattern.position;
-  int position = lcomm_interpose_pattern_next(&ef->pattern, count << 2 | (uint64_t)op);
+  int position = lcomm_interpose_pattern_next(&ef->pattern, signature);
   if (known && position < 0) {
     begin_epoch(ef, expected);
   }
@@ -109,17 +116,17 @@ void lcomm_interpose_ef_resume(lcomm_interpose_ef *ef) {
 
 /* --------------------------------------------------------------- call sites */
 
-static bool fits(const call_site *site, uint64_t count, lcomm_op op) {
-  return site->count == count && site->op == op;
+static bool fits(const call_site *site, const shape *it) {
+  return site->shape.count == it->count && site->shape.op == it->op && site->shape.kind == it->kind;
 }
 
 /* The former call site that such a call flushes; NULL: none. */
-static call_site *find_to_flush(const lcomm_interpose_ef *ef, uint64_t count, lcomm_op op) {
+static call_site *find_to_flush(const lcomm_interpose_ef *ef, const shape *it) {
   call_site *found = NULL;
   uint32_t least = UINT32_MAX;
   for (uint32_t i = 0; ef->former_carrying > 0 && i < ef->count; i++) {
     call_site *site = &ef->sites[i];
-    if (!site->carries || site->epoch == ef->epoch || !fits(site, count, op)) {
+    if (!site->carries || site->epoch == ef->epoch || !fits(site, it)) {
       continue;
     }
     /* Positions before next_flush come after the others. */
@@ -134,12 +141,11 @@ static call_site *find_to_flush(const lcomm_interpose_ef *ef, uint64_t count, lc
 }
 
 /* The former call site of this position, else one that carries nothing; NULL: none. */
-static call_site *find_former(const lcomm_interpose_ef *ef, uint32_t position, uint64_t count,
-                              lcomm_op op) {
+static call_site *find_former(const lcomm_interpose_ef *ef, uint32_t position, const shape *it) {
   call_site *idle = NULL;
   for (uint32_t i = 0; i < ef->count; i++) {
     call_site *site = &ef->sites[i];
-    if (site->epoch == ef->epoch || !fits(site, count, op)) {
+    if (site->epoch == ef->epoch || !fits(site, it)) {
       continue;
     }
     if (site->position == position) {
@@ -167,21 +173,20 @@ static bool grow(lcomm_interpose_ef *ef) {
 }
 
 /* NULL: no memory. */
-static call_site *create_site(lcomm_interpose_ef *ef, uint64_t count, lcomm_op op) {
+static call_site *create_site(lcomm_interpose_ef *ef, const shape *it) {
   if (!grow(ef)) {
     return NULL;
   }
   call_site *site = &ef->sites[ef->count++];
-  *site = (call_site){.op = op, .count = count};
+  *site = (call_site){.shape = *it};
   return site;
 }
 
 /* The call site of the position's first call in this epoch. NULL: no memory. */
-static call_site *assign_site(lcomm_interpose_ef *ef, uint32_t position, uint64_t count,
-                              lcomm_op op) {
-  call_site *site = find_former(ef, position, count, op);
+static call_site *assign_site(lcomm_interpose_ef *ef, uint32_t position, const shape *it) {
+  call_site *site = find_former(ef, position, it);
   if (!site) {
-    site = create_site(ef, count, op);
+    site = create_site(ef, it);
   }
   if (!site) {
     return NULL;
@@ -215,22 +220,24 @@ static lcomm_interpose_feedback carry(lcomm_interpose_ef *ef, call_site *site) {
   return LCOMM_INTERPOSE_EF;
 }
 
-lcomm_interpose_feedback lcomm_interpose_ef_next(lcomm_interpose_ef *ef, uint64_t count,
-                                                 lcomm_op op, lcomm_status *status) {
+lcomm_interpose_feedback lcomm_interpose_ef_next(lcomm_interpose_ef *ef, lcomm_call_kind kind,
+                                                 uint64_t count, lcomm_op op,
+                                                 lcomm_status *status) {
+  const shape it = {kind, op, count};
   *status = LCOMM_OK;
   ef->unwatched = 0;
-  int position = ef->suspended ? -1 : find_position(ef, count, op);
+  int position = ef->suspended ? -1 : find_position(ef, &it);
   /* In the first round of a pattern former call sites return to their positions. From the second
    * round on, calls flush those that did not. */
   bool first_round = position >= 0 && ef->current[position] == 0;
-  call_site *former = first_round ? NULL : find_to_flush(ef, count, op);
+  call_site *former = first_round ? NULL : find_to_flush(ef, &it);
   if (former) {
     return flush(ef, former);
   }
   if (position < 0) {
     return LCOMM_INTERPOSE_PLAIN;
   }
-  call_site *site = first_round ? assign_site(ef, (uint32_t)position, count, op)
+  call_site *site = first_round ? assign_site(ef, (uint32_t)position, &it)
                                 : &ef->sites[ef->current[position] - 1];
   if (!site) {
     *status = LCOMM_ERR_MEMORY;
@@ -243,11 +250,30 @@ uint32_t lcomm_interpose_ef_site(const lcomm_interpose_ef *ef) {
   return ef->last;
 }
 
+static lcomm_status create_scatter_residual(lcomm_comm *comm, const shape *it,
+                                            lcomm_residual **residual) {
+  size_t ranks = (size_t)lcomm_size(comm);
+  uint64_t *counts = malloc(ranks * sizeof *counts);
+  if (!counts) {
+    return LCOMM_ERR_MEMORY;
+  }
+  for (size_t i = 0; i < ranks; i++) {
+    counts[i] = it->count;
+  }
+  lcomm_status status = lcomm_residual_create_scatter(comm, NULL, counts, it->op, residual);
+  free(counts);
+  return status;
+}
+
 lcomm_status lcomm_interpose_ef_residual(lcomm_interpose_ef *ef, uint32_t site, lcomm_comm *comm,
                                          lcomm_residual **residual) {
   call_site *it = &ef->sites[site];
-  lcomm_status status =
-      it->residual ? LCOMM_OK : lcomm_residual_create(comm, it->count, it->op, &it->residual);
+  lcomm_status status = LCOMM_OK;
+  if (!it->residual) {
+    status = it->shape.kind == LCOMM_CALL_ALLREDUCE
+                 ? lcomm_residual_create(comm, it->shape.count, it->shape.op, &it->residual)
+                 : create_scatter_residual(comm, &it->shape, &it->residual);
+  }
   *residual = it->residual;
   return status;
 }

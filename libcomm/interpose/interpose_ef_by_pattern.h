@@ -5,9 +5,10 @@
 
 /* Error feedback for calls that name no buffer. A program that trains repeats the calls of a step,
  * so on one communicator a call site is the position of a call in the repeating pattern
- * (interpose_pattern.h), its count and its operation. Each call site has a residual. While no
+ * (interpose_pattern.h), its kind (all-reduce or reduce-scatter), its count and its operation. Each
+ * call site has a residual. While no
  * pattern is known calls are exact, and an exact call flushes the residual of a call site with the
- * same count and operation that still carries one. */
+ * same kind, count and operation that still carries one. */
 
 #include <stdbool.h>
 
@@ -30,9 +31,10 @@ void lcomm_interpose_ef_destroy(lcomm_interpose_ef *ef);
 
 /* Decide about the next call with error feedback on the communicator. The answer depends only on
  * the calls before, so all ranks get the same. A new call site allocates: *status is MEMORY where
- * that fails, and this rank may not make the call. */
-lcomm_interpose_feedback lcomm_interpose_ef_next(lcomm_interpose_ef *ef, uint64_t count,
-                                                 lcomm_op op, lcomm_status *status);
+ * that fails, and this rank may not make the call.
+ * count  of a reduce-scatter: of each rank's part */
+lcomm_interpose_feedback lcomm_interpose_ef_next(lcomm_interpose_ef *ef, lcomm_call_kind kind,
+                                                 uint64_t count, lcomm_op op, lcomm_status *status);
 
 /* The call site of the last answer. A call site keeps its number. */
 uint32_t lcomm_interpose_ef_site(const lcomm_interpose_ef *ef);

@@ -257,8 +257,17 @@ static const char *why_chosen_exact(const lcomm_eligibility *plain,
   if (why) {
     return why;
   }
-  return outer->error_feedback ? "error feedback of plain calls is for all-reduces of float32 only"
+  return outer->error_feedback ? "error feedback of plain calls is for sums of float32 only"
                                : "the policy's codec carries such elements as they are";
+}
+
+/* All-reduces of float32, and reduce-scatters where the codec says +ef: some lose something with a
+ * residual only, which nobody has asked for. */
+static bool may_have_residual(const lcomm_plan_request *request,
+                              const lcomm_eligibility *error_feedback) {
+  bool scatters = request->collective == LCOMM_COLLECTIVE_REDUCE_SCATTER;
+  return request->dtype == LCOMM_FLOAT32 && (request->collective == LCOMM_COLLECTIVE_ALLREDUCE ||
+                                             (scatters && error_feedback->net.error_feedback));
 }
 
 lcomm_selection lcomm_eligibility_select(const lcomm_plan_request *request,
@@ -277,9 +286,7 @@ lcomm_selection lcomm_eligibility_select(const lcomm_plan_request *request,
   with_residual.error_feedback = true;
   lcomm_eligibility error_feedback =
       lcomm_eligibility_begin(&with_residual, policy, topo->size, named);
-  bool residual =
-      request->collective == LCOMM_COLLECTIVE_ALLREDUCE && request->dtype == LCOMM_FLOAT32;
-  if (residual && is_lossy(&error_feedback, topo)) {
+  if (may_have_residual(request, &error_feedback) && is_lossy(&error_feedback, topo)) {
     return LCOMM_SELECT_EF;
   }
   *why = why_chosen_exact(&plain, &error_feedback, topo);

@@ -223,7 +223,7 @@ static void bytes_of_calls_that_cannot_be_are_refused(void) {
     int kind, dtype, op, error_feedback;
     uint64_t count;
   } bad[] = {{4, 0, 0, 0, 9}, {0, 9, 0, 0, 9}, {0, 0, 4, 0, 9},
-             {1, 0, 0, 1, 9}, {0, 3, 0, 1, 9}, {0, 0, 0, 0, UINT64_MAX / 8}};
+             {2, 0, 0, 1, 9}, {0, 3, 0, 1, 9}, {0, 0, 0, 0, UINT64_MAX / 8}};
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     lcomm_status status = lcomm_call_bytes(comm, (lcomm_call_kind)bad[i].kind, bad[i].count,
                                            (lcomm_dtype)bad[i].dtype, (lcomm_op)bad[i].op,

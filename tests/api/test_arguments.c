@@ -110,7 +110,8 @@ static int done;
   X(lcomm_tensors_wait, (c), "lcomm_tensors_wait")                                                 \
   X(lcomm_tensors_discard, (c), "lcomm_tensors_discard")                                           \
   X(lcomm_guard_set, (c, NULL, NULL), "lcomm_guard_set")                                           \
-  X(lcomm_stats_reset, (c), "lcomm_stats_reset")
+  X(lcomm_stats_reset, (c), "lcomm_stats_reset")                                                   \
+  X(lcomm_device_step_by_step, (c), "lcomm_device_step_by_step")
 
 /* Calls with a residual say it in its communicator's sentence, where there is one. */
 #define RESIDUALS(X)                                                                               \
@@ -122,6 +123,7 @@ static int done;
   X(lcomm_reduce_scatter_ef_on_stream, (r, data, received, NULL))                                  \
   X(lcomm_reduce_scatter_flush, (r, data, received))                                               \
   X(lcomm_ireduce_scatter_flush, (r, data, received, &request))                                    \
+  X(lcomm_reduce_scatter_flush_on_stream, (r, data, received, NULL))                               \
   X(lcomm_allreduce_flush, (r, data, received))                                                    \
   X(lcomm_iallreduce_flush, (r, data, received, &request))                                         \
   X(lcomm_allreduce_flush_on_stream, (r, data, received, NULL))                                    \
@@ -191,6 +193,7 @@ static const char *const outside[] = {"lcomm_create",
                                       "lcomm_device_memory_alloc",
                                       "lcomm_device_copy_on_stream",
                                       "lcomm_device_read",
+                                      "lcomm_device_finish",
                                       "lcomm_preview_create",
                                       "lcomm_preview_bytes"};
 
@@ -257,6 +260,8 @@ static void no_communicator_is_refused_with_the_threads_sentence(void **state) {
   assert_int_equal(lcomm_device_copy_on_stream(NULL, data, 4, NULL), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_device_read(data, NULL, 4, NULL), LCOMM_ERR_ARGUMENT);
   assert_non_null(strstr(lcomm_last_error(NULL), "lcomm_device_read"));
+  assert_int_equal(lcomm_device_finish(NULL, NULL), LCOMM_ERR_ARGUMENT);
+  assert_non_null(strstr(lcomm_last_error(NULL), "lcomm_device_finish"));
 }
 
 #define IS_FOREIGN(function, arguments) is_refused(c, #function, function arguments, #function);
@@ -396,6 +401,7 @@ static void every_public_function_is_in_a_table(void **state) {
   assert_true(check_header("libcomm/include/libcomm_stats.h") > 2);
   assert_true(check_header("libcomm/include/libcomm_tensors.h") > 15);
   assert_true(check_header("libcomm/include/libcomm_interpose.h") > 10);
+  assert_true(check_header("libcomm/include/libcomm_residuals.h") > 10);
   assert_true(check_header("libcomm/include/libcomm_types.h") > 3);
 }
 

@@ -51,6 +51,13 @@ static bool is_lossy(const char *text, int ranks, int nodes, lcomm_plan_request 
   return lossy;
 }
 
+/* Does the codec between nodes say +ef? */
+static bool feeds_back(const char *text, int ranks, lcomm_plan_request request) {
+  lcomm_policy policy = parse(text);
+  uint64_t named = lcomm_match_named(&policy, request.name ? request.name : "");
+  return lcomm_eligibility_begin(&request, &policy, ranks, named).net.error_feedback;
+}
+
 /* ------------------------------------------------------------ chosen as planned */
 
 static const char *const policies[] = {
@@ -81,8 +88,10 @@ static void check(const char *text, int place, lcomm_plan_request request) {
   bool plain = is_lossy(text, ranks, nodes, request);
   bool right = ranks == 1 ? choice == LCOMM_SELECT_NONE : plain == (choice == LCOMM_SELECT_LOSSY);
   if (choice == LCOMM_SELECT_EF || choice == LCOMM_SELECT_EXACT) {
-    bool residual =
-        request.collective == LCOMM_COLLECTIVE_ALLREDUCE && request.dtype == LCOMM_FLOAT32;
+    bool is_sum = request.collective == LCOMM_COLLECTIVE_ALLREDUCE ||
+                  (request.collective == LCOMM_COLLECTIVE_REDUCE_SCATTER &&
+                   feeds_back(text, ranks, error_feedback));
+    bool residual = is_sum && request.dtype == LCOMM_FLOAT32;
     bool kept = residual && is_lossy(text, ranks, nodes, error_feedback);
     right &= kept == (choice == LCOMM_SELECT_EF);
   }
@@ -220,9 +229,9 @@ static void what_is_chosen_may_be_exact(void **state) {
   check_examples(examples, sizeof examples / sizeof *examples);
 }
 
-static void residuals_are_for_all_reduces_of_float32(void **state) {
+static void residuals_are_for_sums_of_float32(void **state) {
   (void)state;
-  static const char feedback[] = "error feedback of plain calls is for all-reduces of float32 only";
+  static const char feedback[] = "error feedback of plain calls is for sums of float32 only";
   static const example examples[] = {
       {"net=int8+ef", 4, 2, REDUCE, 1 << 20, F32, SUM, LASTING, ""},
       {"net=int4", 4, 2, REDUCE, 1 << 20, F32, LCOMM_AVG, LASTING, ""},
@@ -230,8 +239,9 @@ static void residuals_are_for_all_reduces_of_float32(void **state) {
       {"net=int8+ef match=size>=1M", 4, 2, REDUCE, 1 << 18, F32, SUM, LASTING, ""},
       {"net=int8+ef match=size>=1M", 4, 2, REDUCE, 1 << 17, F32, SUM, LEFT, no_rule},
       {"net=int8+ef", 4, 2, REDUCE, 1 << 20, LCOMM_BFLOAT16, SUM, EXACT, feedback},
-      {"net=int8+ef", 4, 2, SCATTER, 1 << 20, F32, SUM, EXACT, feedback},
-      {"net=topk:0.1+ef", 4, 2, SCATTER, 1 << 20, F32, SUM, EXACT, feedback},
+      {"net=int8+ef", 4, 2, SCATTER, 1 << 20, F32, SUM, LASTING, ""},
+      {"net=topk:0.1+ef", 4, 2, SCATTER, 1 << 20, F32, SUM, LASTING, ""},
+      {"net=topk:0.1+ef", 4, 2, SCATTER, 1 << 20, LCOMM_BFLOAT16, SUM, EXACT, feedback},
       {"net=int8+ef node=bf16", 4, 2, REDUCE, 1 << 20, F32, SUM, LOSSY, ""},
       {"net=int8+ef node=bf16", 4, 2, REDUCE, 1 << 20, LCOMM_BFLOAT16, SUM, EXACT, feedback},
   };
@@ -344,7 +354,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_no_policy_compresses_is_left),
     cmocka_unit_test(rules_choose_and_leave),
     cmocka_unit_test(what_is_chosen_may_be_exact),
-    cmocka_unit_test(residuals_are_for_all_reduces_of_float32),
+    cmocka_unit_test(residuals_are_for_sums_of_float32),
     cmocka_unit_test(a_plan_says_that_no_rule_fits),
     cmocka_unit_test(the_name_of_the_communicator_makes_the_plan),
     cmocka_unit_test(tensors_are_compressed_whatever_the_rules_say),

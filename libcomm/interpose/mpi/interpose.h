@@ -125,6 +125,10 @@ static inline bool lcomm_interpose_call_is_sum(const lcomm_interpose_call *call)
 bool lcomm_interpose_dtype(MPI_Datatype type, lcomm_dtype *dtype);
 bool lcomm_interpose_op(MPI_Op op, lcomm_op *own);
 
+/* What the policy says of the call, with a sentence that says why not: error feedback is for
+ * all-reduces here. */
+lcomm_selection lcomm_interpose_query(const lcomm_interpose_call *call, const char **why);
+
 /* True: libcomm makes this call. False: MPI makes it. Needs kind, count and root; sets dtype, op,
  * at, feedback, ef, site and status. op: MPI_OP_NULL for calls that move data. Counts the call in
  * both cases.

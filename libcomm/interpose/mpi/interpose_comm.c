@@ -115,18 +115,10 @@ void lcomm_interpose_comm_agree_on_name(lcomm_interpose_comm *at) {
 
 /* -------------------------------------------------------------- control file */
 
-/* Each communicator obeys in a call of its own; equal messages are logged once. */
 static void log_change(const lcomm_interpose_comm *at, const char *what, const char *why) {
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  static char last[WORDS_MAX];
-  char text[WORDS_MAX];
-  snprintf(text, sizeof(text), "%s%s", what, why);
-  pthread_mutex_lock(&lock);
-  if (at->rank == 0 && strcmp(text, last) != 0) {
-    lcomm_interpose_log("LCOMM_INTERPOSE_CONTROL: %s", text);
-    memcpy(last, text, sizeof(last));
+  if (at->rank == 0) {
+    lcomm_interpose_control_say(lcomm_interpose_log, what, why);
   }
-  pthread_mutex_unlock(&lock);
 }
 
 /* Free the former policy's residuals and backing when the last residual is flushed. */

@@ -70,7 +70,7 @@ static const char no_pattern[] = "error feedback waits until the calls of a step
  * residuals; that of this call is looked up when it begins. */
 static void apply_ef(lcomm_interpose_ef *ef, lcomm_interpose_call *call) {
   pthread_mutex_lock(&call->at->lock);
-  call->feedback = lcomm_interpose_ef_next(ef, call->count, call->op, &call->status);
+  call->feedback = lcomm_interpose_ef_next(ef, call->kind, call->count, call->op, &call->status);
   call->ef = ef;
   call->site = lcomm_interpose_ef_site(ef);
   pthread_mutex_unlock(&call->at->lock);
@@ -98,6 +98,16 @@ static bool has_ef(lcomm_interpose_call *call, lcomm_selection *choice, const ch
 }
 
 /* --------------------------------------------------------------- eligibility */
+
+lcomm_selection lcomm_interpose_query(const lcomm_interpose_call *call, const char **why) {
+  lcomm_selection choice = lcomm_preview_query(call->at->policy.preview, call->kind, call->count,
+                                               call->dtype, call->op, why);
+  if (choice != LCOMM_SELECT_EF || call->kind == LCOMM_CALL_ALLREDUCE) {
+    return choice;
+  }
+  *why = "error feedback of MPI's calls is for all-reduces only";
+  return LCOMM_SELECT_EXACT;
+}
 
 /* True: libcomm makes the call. False: *why says why not. */
 static bool is_eligible(lcomm_interpose_call *call, lcomm_selection *choice, const char **why) {
@@ -131,8 +141,7 @@ static bool is_eligible(lcomm_interpose_call *call, lcomm_selection *choice, con
     *why = "libcomm could not make a communicator of these ranks";
     return false;
   }
-  *choice =
-      lcomm_preview_query(at->policy.preview, call->kind, call->count, call->dtype, call->op, why);
+  *choice = lcomm_interpose_query(call, why);
   if (*choice == LCOMM_SELECT_EF) {
     return has_ef(call, choice, why);
   }

@@ -21,8 +21,7 @@ static bool is_eligible(lcomm_interpose_call *call, lcomm_selection *choice, con
     *why = "switched off, or without an agreed name, when the request was made";
     return false;
   }
-  *choice =
-      lcomm_preview_query(at->policy.preview, call->kind, call->count, call->dtype, call->op, why);
+  *choice = lcomm_interpose_query(call, why);
   return *choice != LCOMM_SELECT_NONE &&
          (*choice != LCOMM_SELECT_EF || call->dtype == LCOMM_FLOAT32);
 }

@@ -54,12 +54,13 @@ bool lcomm_nccl_thread_start(void (*work)(void *argument), void *argument) {
   return true;
 }
 
-void lcomm_nccl_threads_wait(void) {
+bool lcomm_nccl_threads_wait(void) {
   static const struct timespec pause = {0, 1000000};
   enum { PAUSES = 3000 };
   for (int i = 0; i < PAUSES && atomic_load(&at_work) > 0; i++) {
     nanosleep(&pause, NULL);
   }
+  return atomic_load(&at_work) == 0;
 }
 
 /* ---------------------------------------------------------------- the table */
@@ -91,22 +92,25 @@ lcomm_nccl_backing *lcomm_nccl_backing_find(ncclComm_t comm) {
   return found;
 }
 
-lcomm_nccl_backing *lcomm_nccl_backing_add(ncclComm_t comm) {
+lcomm_nccl_backing *lcomm_nccl_backing_new(void) {
   lcomm_nccl_backing *mine = calloc(1, sizeof *mine);
   if (!mine) {
     return NULL;
   }
   pthread_mutex_init(&mine->lock, NULL);
   pthread_cond_init(&mine->changed, NULL);
-  mine->of = comm;
   mine->users = 1;
   mine->is_making = true;
+  return mine;
+}
+
+void lcomm_nccl_backing_list(lcomm_nccl_backing *backing, ncclComm_t comm) {
   pthread_mutex_lock(&table.lock);
   lcomm_nccl_backing **at = row_of(comm);
-  mine->next = *at;
-  *at = mine;
+  backing->of = comm;
+  backing->next = *at;
+  *at = backing;
   pthread_mutex_unlock(&table.lock);
-  return mine;
 }
 
 /* ------------------------------------------------------------------- ending */
@@ -167,6 +171,7 @@ void lcomm_nccl_backing_release(lcomm_nccl_backing *backing) {
   lcomm_nccl_made_end(&backing->now, backing->given_up);
   pthread_mutex_destroy(&backing->lock);
   pthread_cond_destroy(&backing->changed);
+  lcomm_nccl_places_free(&backing->places);
   free(backing->failure);
   free(backing);
 }
@@ -179,17 +184,31 @@ lcomm_nccl_made lcomm_nccl_backing_set(lcomm_nccl_backing *backing, const lcomm_
   return before;
 }
 
+/* With the table's lock, and without its own, which a call that is to be unblocked may hold. */
+static void give_up(lcomm_nccl_backing *backing, const char *reason) {
+  backing->given_up = reason;
+  if (backing->now.comm) {
+    lcomm_abort(backing->now.comm, reason);
+  }
+}
+
+void lcomm_nccl_backing_give_up(ncclComm_t comm, const char *reason) {
+  pthread_mutex_lock(&table.lock);
+  lcomm_nccl_backing *mine = *find(comm);
+  if (mine) {
+    give_up(mine, reason);
+  }
+  pthread_mutex_unlock(&table.lock);
+}
+
 void lcomm_nccl_backing_end(ncclComm_t comm, const char *reason) {
   pthread_mutex_lock(&table.lock);
   lcomm_nccl_backing **at = find(comm), *mine = *at;
   if (mine) {
     *at = mine->next;
   }
-  if (mine && reason) { /* without its lock, which a call that is to be unblocked may hold */
-    mine->given_up = reason;
-    if (mine->now.comm) {
-      lcomm_abort(mine->now.comm, reason);
-    }
+  if (mine && reason) {
+    give_up(mine, reason);
   }
   pthread_mutex_unlock(&table.lock);
   if (mine) {
@@ -208,4 +227,11 @@ void lcomm_nccl_backing_enter(lcomm_nccl_backing *backing) {
 
 void lcomm_nccl_backing_leave(lcomm_nccl_backing *backing) {
   pthread_mutex_unlock(&backing->lock);
+}
+
+bool lcomm_nccl_backing_is_making(lcomm_nccl_backing *backing) {
+  pthread_mutex_lock(&backing->lock);
+  bool is = backing->is_making;
+  pthread_mutex_unlock(&backing->lock);
+  return is;
 }

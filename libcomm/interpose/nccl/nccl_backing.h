@@ -28,6 +28,12 @@ typedef struct lcomm_nccl_made {
   lcomm_nccl_feedback *feedback;
 } lcomm_nccl_made;
 
+/* How sums are made. */
+typedef enum lcomm_nccl_manner {
+  LCOMM_NCCL_IN_STREAMS, /* a call returns at once */
+  LCOMM_NCCL_HOST_WAITS  /* it returns when the result is there: a process has several ranks */
+} lcomm_nccl_manner;
+
 /* What the policy has said of sums of one shape. */
 enum { LCOMM_NCCL_ANSWERS = 64 };
 typedef struct lcomm_nccl_answer {
@@ -37,10 +43,18 @@ typedef struct lcomm_nccl_answer {
   const char *why;
 } lcomm_nccl_answer;
 
+/* Per rank: where those that are left may meet, when ranks are lost. nccl_backing_place.c */
+typedef struct lcomm_nccl_places {
+  lcomm_nccl_place *at;
+  int count;  /* 0: none are known, or they have met */
+  int socket; /* keeps this rank's place free; 0: none */
+} lcomm_nccl_places;
+
 typedef struct lcomm_nccl_backing {
   struct lcomm_nccl_backing *next; /* in the table */
   ncclComm_t of;
   int rank;
+  lcomm_nccl_manner manner;    /* equal on all ranks, and of all its policies */
   pthread_mutex_t lock;        /* guards what follows; held in libcomm's calls on `comm` */
   pthread_cond_t changed;      /* it is made, or changed, or the next turn has come */
   int users;                   /* the table, and threads that make something of it */
@@ -49,10 +63,11 @@ typedef struct lcomm_nccl_backing {
   lcomm_nccl_made now; /* without a communicator NCCL makes all calls. lcomm_nccl_backing_set() */
   lcomm_nccl_made former; /* of the policy before, whose residuals are to be flushed; else empty */
   uint64_t pass;          /* nccl_over_groups.c */
-  const char *given_up;   /* why it is aborted, a constant; else NULL */
-  const char *why;        /* ... because of this, a constant */
-  char *failure;          /* ... and this sentence, where libcomm failed; else NULL */
-  uint64_t min_bytes;     /* the least of its policies so far: shorter sums are NCCL's */
+  lcomm_nccl_places places;
+  const char *given_up;           /* why it is aborted, a constant; else NULL */
+  const char *why;                /* ... because of this, a constant */
+  char *failure;                  /* ... and this sentence, where libcomm failed; else NULL */
+  uint64_t min_bytes;             /* the least of its policies so far: shorter sums are NCCL's */
   char name[LCOMM_NCCL_NAME_MAX]; /* as the ranks agree; "" */
   lcomm_nccl_policy policy;
   lcomm_nccl_answer answers[LCOMM_NCCL_ANSWERS]; /* of `now`, by a hash */
@@ -63,8 +78,11 @@ typedef struct lcomm_nccl_backing {
 /* NULL: NCCL has this communicator to itself. Any thread. */
 lcomm_nccl_backing *lcomm_nccl_backing_find(ncclComm_t comm);
 
-/* A new one in the table, whose `is_making` is set. NULL: there is no memory. */
-lcomm_nccl_backing *lcomm_nccl_backing_add(ncclComm_t comm);
+/* A new one, whose `is_making` is set, with one user, the caller. NULL: there is no memory. */
+lcomm_nccl_backing *lcomm_nccl_backing_new(void);
+
+/* It is that of `comm` from here on. The table is its user in the caller's place. */
+void lcomm_nccl_backing_list(lcomm_nccl_backing *backing, ncclComm_t comm);
 
 /* One user more, or less; the last one ends it: by a thread, because that waits for all ranks. */
 void lcomm_nccl_backing_retain(lcomm_nccl_backing *backing);
@@ -81,6 +99,9 @@ lcomm_nccl_made lcomm_nccl_backing_set(lcomm_nccl_backing *backing, const lcomm_
  * nobody, and unblocks who waits in a call when there is a reason. */
 void lcomm_nccl_backing_end(ncclComm_t comm, const char *reason);
 
+/* NCCL's communicator stays, and makes no sums any more: unblocks likewise. */
+void lcomm_nccl_backing_give_up(ncclComm_t comm, const char *reason);
+
 /* End a communicator of libcomm, or give it up for a reason, without waiting. May be empty. */
 void lcomm_nccl_made_end(const lcomm_nccl_made *made, const char *reason);
 
@@ -88,9 +109,9 @@ void lcomm_nccl_made_end(const lcomm_nccl_made *made, const char *reason);
 lcomm_nccl_made lcomm_nccl_made_of(lcomm_comm *comm);
 
 /* Start a thread without signals that nobody joins. False: there is none. The process waits for
- * such threads some seconds when it ends. */
+ * such threads some seconds when it ends. False: some are still at work. */
 bool lcomm_nccl_thread_start(void (*work)(void *argument), void *argument);
-void lcomm_nccl_threads_wait(void);
+bool lcomm_nccl_threads_wait(void);
 
 /* ---------------------------------------------------- nccl_backing_make.c */
 
@@ -108,11 +129,18 @@ typedef struct lcomm_nccl_origin {
  * backing, by a thread. */
 void lcomm_nccl_backing_begin(ncclComm_t comm, const lcomm_nccl_origin *origin);
 
+/* The same of a part whose communicator NCCL tells later. The caller lists it then, or releases it.
+ * NULL: there is none. */
+lcomm_nccl_backing *lcomm_nccl_backing_begin_part(const lcomm_nccl_origin *origin);
+
+/* Is it still made? */
+bool lcomm_nccl_backing_is_making(lcomm_nccl_backing *backing);
+
 /* Make the communicator of a policy (NULL: that of `from`) over the ranks of `from` that give the
  * same color, with the patience of NCCL; NULL where this rank takes no part. All ranks of `from`
  * call this, and may wait for each other. */
 lcomm_status lcomm_nccl_derive(lcomm_comm *from, int color, int key, const char *policy,
-                               lcomm_comm **made);
+                               lcomm_nccl_manner manner, lcomm_comm **made);
 
 /* --------------------------------------------------- nccl_backing_place.c */
 
@@ -124,5 +152,9 @@ void lcomm_nccl_place_add(ncclUniqueId *id);
 
 /* Take the place out again: the id is as NCCL made it. False: there was none. */
 bool lcomm_nccl_place_take(ncclUniqueId *id, lcomm_nccl_place *place);
+
+/* All ranks of `comm` tell each other their places. A rank that has none says so. */
+lcomm_status lcomm_nccl_places_tell(lcomm_comm *comm, lcomm_nccl_places *places);
+void lcomm_nccl_places_free(lcomm_nccl_places *places);
 
 #endif

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "libcomm/interpose/nccl/nccl_backing_agree.h"
 #include "libcomm/interpose/nccl/nccl_over.h"
 
 static const double MEETING_S = 30;
@@ -21,61 +21,7 @@ static const char no_place[] =
     "its ranks know no place where libcomm could meet, because its id, or the communicator that it "
     "was made of, was made without libcomm-nccl.so and LCOMM_POLICY, or in a way that libcomm does "
     "not know";
-static const char several[] = "several of its ranks are in one process";
 static const char no_comm[] = "libcomm could not make a communicator of these ranks";
-
-/* ---------------------------------------------------------------- handshake */
-
-/* What ranks tell each other before one communicator is made of another one. */
-typedef struct handshake {
-  int32_t color, mode, required, controlled;
-  uint64_t process; /* drawn by lot */
-  char name[LCOMM_NCCL_NAME_MAX];
-} handshake;
-
-static uint64_t process_number;
-
-static void draw_process_number(void) {
-  (void)getrandom(&process_number, sizeof(process_number), 0);
-}
-
-static handshake handshake_of(const lcomm_nccl_origin *origin) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, draw_process_number);
-  handshake mine = {.color = origin->is_split ? origin->color : 0,
-                    .mode = (int32_t)lcomm_nccl_over_mode(),
-                    .required = lcomm_interpose_is_required(),
-                    .controlled = lcomm_interpose_control_wanted(),
-                    .process = process_number};
-  snprintf(mine.name, sizeof(mine.name), "%s", origin->name);
-  return mine;
-}
-
-/* The same answer on all ranks. A name that differs within a color is none. */
-static bool agree(const handshake *all, int ranks, handshake *mine) {
-  bool same = true, named = true;
-  for (int i = 0; i < ranks; i++) {
-    same = same && all[i].mode == all[0].mode && all[i].required == all[0].required &&
-           all[i].controlled == all[0].controlled;
-    named = named && (all[i].color != mine->color ||
-                      memcmp(all[i].name, mine->name, sizeof(mine->name)) == 0);
-  }
-  mine->name[0] = named ? mine->name[0] : '\0';
-  return same;
-}
-
-/* The first call of a shape gets memory, for which CUDA may wait until the device is idle; and what
- * another rank of the process has put there may wait for that call. */
-static bool share_process(const handshake *all, int ranks) {
-  for (int i = 0; i < ranks; i++) {
-    for (int k = 0; k < i; k++) {
-      if (all[i].process == all[k].process) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
 
 /* ------------------------------------------------------------------- making */
 
@@ -85,24 +31,32 @@ static bool is_of_use(const lcomm_comm *comm) {
   return lcomm_size(comm) > 1 && (lcomm_nodes(comm) > 1 || facts.inside_nodes);
 }
 
+static lcomm_progress_mode progress_of(lcomm_nccl_manner manner) {
+  return manner == LCOMM_NCCL_HOST_WAITS   ? LCOMM_PROGRESS_CALLS
+         : lcomm_setting("LCOMM_PROGRESS") ? LCOMM_PROGRESS_DEFAULT
+                                           : LCOMM_PROGRESS_THREAD;
+}
+
 lcomm_status lcomm_nccl_derive(lcomm_comm *from, int color, int key, const char *policy,
-                               lcomm_comm **made) {
+                               lcomm_nccl_manner manner, lcomm_comm **made) {
   lcomm_config config = LCOMM_CONFIG_INIT;
   config.policy = policy;
   config.timeout_s = lcomm_interpose_timeout_s();
-  config.progress =
-      lcomm_setting("LCOMM_PROGRESS") ? LCOMM_PROGRESS_DEFAULT : LCOMM_PROGRESS_THREAD;
+  config.progress = progress_of(manner);
   lcomm_status status = lcomm_split(from, color, key, &config, made);
-  if (status == LCOMM_OK && *made) {
-    lcomm_stats_hide(*made);
+  if (status != LCOMM_OK || !*made) {
+    return status;
   }
-  return status;
+  lcomm_stats_hide(*made);
+  return manner == LCOMM_NCCL_HOST_WAITS ? lcomm_device_step_by_step(*made) : LCOMM_OK;
 }
 
 /* What has become of it: `comm` is NULL where NCCL keeps the communicator, and `why` says why; in a
  * sentence, where libcomm failed. */
 typedef struct outcome {
   lcomm_comm *comm;
+  lcomm_nccl_manner manner;
+  lcomm_nccl_places places;
   const char *why;
   char name[LCOMM_NCCL_NAME_MAX];
   char sentence[1024];
@@ -117,27 +71,18 @@ static lcomm_status failed(outcome *it, lcomm_status status, const char *sentenc
 }
 
 static lcomm_status derive(lcomm_comm *from, const lcomm_nccl_origin *origin, outcome *it) {
-  handshake mine = handshake_of(origin);
-  handshake *all = calloc((size_t)lcomm_size(from), sizeof *all);
-  if (!all) {
-    lcomm_abort(from, "a rank has no memory to make a communicator");
-    return failed(it, LCOMM_ERR_MEMORY, "");
-  }
-  lcomm_status status = lcomm_allgather(from, &mine, all, sizeof(mine), LCOMM_UINT8);
-  bool agreed = status == LCOMM_OK && agree(all, lcomm_size(from), &mine);
-  bool shared = agreed && share_process(all, lcomm_size(from));
-  free(all);
-  if (shared) {
-    it->why = several;
-    return LCOMM_OK;
-  }
-  if (status == LCOMM_OK && !agreed) {
+  lcomm_nccl_agreement mine;
+  lcomm_status status = lcomm_nccl_agree(from, origin, &mine);
+  if (status == LCOMM_OK && !mine.is_agreed) {
     return failed(it, LCOMM_ERR_MISMATCH,
                   "LCOMM_INTERPOSE, or whether LCOMM_INTERPOSE_CONTROL is set, differs between its "
                   "ranks; give all the same");
   }
   int key = origin->is_split ? origin->key : lcomm_rank(from);
-  status = status == LCOMM_OK ? lcomm_nccl_derive(from, mine.color, key, NULL, &it->comm) : status;
+  if (status == LCOMM_OK) {
+    status = lcomm_nccl_derive(from, mine.color, key, NULL, mine.manner, &it->comm);
+    it->manner = mine.manner;
+  }
   if (it->comm) {
     lcomm_name_set(it->comm, mine.name);
     memcpy(it->name, mine.name, sizeof(it->name));
@@ -147,6 +92,9 @@ static lcomm_status derive(lcomm_comm *from, const lcomm_nccl_origin *origin, ou
     status = lcomm_destroy(it->comm);
     it->comm = NULL;
     return failed(it, status, lcomm_last_error(NULL));
+  }
+  if (it->comm) { /* a failure is the communicator's, and its first sum tells it */
+    (void)lcomm_nccl_places_tell(it->comm, &it->places);
   }
   return failed(it, status, lcomm_last_error(from));
 }
@@ -198,7 +146,7 @@ static void say(const maker *it, lcomm_status status, const char *sentence) {
   }
 }
 
-static void publish(maker *it, const outcome *of, lcomm_status status) {
+static void publish(maker *it, outcome *of, lcomm_status status) {
   lcomm_nccl_backing *backing = it->made;
   if (of->sentence[0]) {
     say(it, status, of->sentence);
@@ -206,6 +154,7 @@ static void publish(maker *it, const outcome *of, lcomm_status status) {
   if (!backing) { /* its sums would be waited for */
     lcomm_nccl_made unkept = {.comm = of->comm};
     lcomm_nccl_made_end(&unkept, "a rank has no memory for its communicator");
+    lcomm_nccl_places_free(&of->places);
     return;
   }
   lcomm_policy_facts facts = {0};
@@ -216,6 +165,8 @@ static void publish(maker *it, const outcome *of, lcomm_status status) {
   }
   pthread_mutex_lock(&backing->lock);
   (void)lcomm_nccl_backing_set(backing, &made);
+  backing->manner = of->manner;
+  backing->places = of->places;
   backing->min_bytes = facts.min_bytes;
   backing->rank = of->comm ? lcomm_rank(of->comm) : backing->rank;
   backing->why = of->why;
@@ -265,17 +216,17 @@ static void make(void *argument) {
 }
 
 /* Of a communicator that NCCL has to itself a part is NCCL's, too. */
-void lcomm_nccl_backing_begin(ncclComm_t comm, const lcomm_nccl_origin *origin) {
+static lcomm_nccl_backing *begin(const lcomm_nccl_origin *origin, bool takes_part) {
   lcomm_nccl_backing *whole = origin->is_split ? lcomm_nccl_backing_find(origin->whole) : NULL;
   maker *it = (origin->is_split && !whole) ? NULL : calloc(1, sizeof *it);
   if (!it) {
-    return;
+    return NULL;
   }
-  *it = (maker){.origin = *origin, .whole = whole};
-  it->made = comm ? lcomm_nccl_backing_add(comm) : NULL;
-  if (it->made) {
-    it->made->rank = origin->rank;
-    lcomm_nccl_backing_retain(it->made);
+  lcomm_nccl_backing *made = takes_part ? lcomm_nccl_backing_new() : NULL;
+  *it = (maker){.origin = *origin, .made = made, .whole = whole};
+  if (made) {
+    made->rank = origin->rank;
+    lcomm_nccl_backing_retain(made);
   }
   if (whole) {
     pthread_mutex_lock(&whole->lock);
@@ -286,4 +237,16 @@ void lcomm_nccl_backing_begin(ncclComm_t comm, const lcomm_nccl_origin *origin) 
   if (!lcomm_nccl_thread_start(make, it)) {
     make(it); /* which only waits for ranks of other threads */
   }
+  return made;
+}
+
+void lcomm_nccl_backing_begin(ncclComm_t comm, const lcomm_nccl_origin *origin) {
+  lcomm_nccl_backing *made = begin(origin, comm != NULL);
+  if (made) {
+    lcomm_nccl_backing_list(made, comm);
+  }
+}
+
+lcomm_nccl_backing *lcomm_nccl_backing_begin_part(const lcomm_nccl_origin *origin) {
+  return begin(origin, !origin->is_split || origin->color >= 0);
 }

@@ -8,7 +8,9 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "libcomm/interpose/nccl/nccl_backing.h"
 
@@ -82,4 +84,29 @@ bool lcomm_nccl_place_take(ncclUniqueId *id, lcomm_nccl_place *place) {
   }
   memset(bytes + BEGIN, 0, sizeof *id - BEGIN);
   return true;
+}
+
+/* ---------------------------------------------------- places of a communicator */
+
+lcomm_status lcomm_nccl_places_tell(lcomm_comm *comm, lcomm_nccl_places *places) {
+  lcomm_nccl_place mine;
+  int ranks = lcomm_size(comm), listener = -1;
+  lcomm_nccl_place *all = calloc((size_t)ranks, sizeof *all);
+  if (!all) {
+    lcomm_abort(comm, "a rank has no memory to make a communicator");
+    return LCOMM_ERR_MEMORY;
+  }
+  if (lcomm_nccl_place_find(&mine, &listener) != ncclSuccess) {
+    (void)lcomm_nccl_last_failure(); /* it matters where ranks are lost only */
+    memset(&mine, 0, sizeof mine);
+  }
+  *places = (lcomm_nccl_places){.at = all, .count = ranks, .socket = listener > 0 ? listener : 0};
+  return lcomm_allgather(comm, &mine, all, sizeof mine, LCOMM_UINT8);
+}
+
+void lcomm_nccl_places_free(lcomm_nccl_places *places) {
+  if (places->socket > 0) {
+    close(places->socket);
+  }
+  free(places->at);
 }

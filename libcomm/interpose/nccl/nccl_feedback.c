@@ -36,7 +36,7 @@ lcomm_status lcomm_nccl_feedback_next(lcomm_nccl_feedback *feedback, uint64_t co
                                       lcomm_nccl_site *site) {
   lcomm_status status;
   site->feedback = feedback;
-  site->what = lcomm_interpose_ef_next(feedback->ef, count, op, &status);
+  site->what = lcomm_interpose_ef_next(feedback->ef, site->kind, count, op, &status);
   if (status == LCOMM_OK && site->what != LCOMM_INTERPOSE_PLAIN) {
     site->number = lcomm_interpose_ef_site(feedback->ef);
   }
@@ -80,16 +80,35 @@ lcomm_comm *lcomm_nccl_feedback_comm(const lcomm_nccl_feedback *feedback) {
 
 /* ------------------------------------------------------------------- making */
 
+static lcomm_status find_residual(const lcomm_nccl_site *site, lcomm_residual **residual) {
+  lcomm_nccl_feedback *feedback = site->feedback;
+  return lcomm_interpose_ef_residual(feedback->ef, site->number, feedback->comm, residual);
+}
+
 lcomm_status lcomm_nccl_feedback_sum(const lcomm_nccl_site *site, const void *send, void *receive,
                                      void *stream) {
-  lcomm_nccl_feedback *feedback = site->feedback;
   lcomm_residual *residual = NULL;
-  lcomm_status status =
-      lcomm_interpose_ef_residual(feedback->ef, site->number, feedback->comm, &residual);
+  lcomm_status status = find_residual(site, &residual);
   if (status != LCOMM_OK) {
     return status;
   }
-  return site->what == LCOMM_INTERPOSE_EF
-             ? lcomm_allreduce_ef_on_stream(residual, send, receive, stream)
-             : lcomm_allreduce_flush_on_stream(residual, send, receive, stream);
+  bool flushes = site->what == LCOMM_INTERPOSE_FLUSH;
+  return (site->kind == LCOMM_CALL_ALLREDUCE
+              ? (flushes ? lcomm_allreduce_flush_on_stream : lcomm_allreduce_ef_on_stream)
+              : (flushes ? lcomm_reduce_scatter_flush_on_stream
+                         : lcomm_reduce_scatter_ef_on_stream))(residual, send, receive, stream);
+}
+
+lcomm_status lcomm_nccl_feedback_begin(const lcomm_nccl_site *site, const void *send, void *receive,
+                                       lcomm_request *request) {
+  lcomm_residual *residual = NULL;
+  lcomm_status status = find_residual(site, &residual);
+  if (status != LCOMM_OK) {
+    return status;
+  }
+  bool flushes = site->what == LCOMM_INTERPOSE_FLUSH;
+  return (site->kind == LCOMM_CALL_ALLREDUCE
+              ? (flushes ? lcomm_iallreduce_flush : lcomm_iallreduce_ef)
+              : (flushes ? lcomm_ireduce_scatter_flush : lcomm_ireduce_scatter_ef))(
+      residual, send, receive, request);
 }

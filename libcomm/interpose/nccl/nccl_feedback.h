@@ -16,6 +16,7 @@ typedef struct lcomm_nccl_feedback lcomm_nccl_feedback;
 typedef struct lcomm_nccl_site {
   lcomm_nccl_feedback *feedback; /* NULL: the sum has none */
   lcomm_interpose_feedback what;
+  lcomm_call_kind kind; /* an all-reduce, or a reduce-scatter of even parts */
   uint32_t number;
 } lcomm_nccl_site;
 
@@ -25,12 +26,12 @@ lcomm_nccl_feedback *lcomm_nccl_feedback_create(lcomm_comm *comm, uint32_t step_
 /* Wait for the sums in flight, forget all. NULL ok. */
 void lcomm_nccl_feedback_destroy(lcomm_nccl_feedback *feedback);
 
-/* Decide about the next sum with error feedback. PLAIN: NCCL makes it, exactly. MEMORY: this rank
- * cannot make it. */
+/* Decide about the next sum of float32 with error feedback: a sum of site->kind. PLAIN: NCCL makes
+ * it, exactly. MEMORY: this rank cannot make it. */
 lcomm_status lcomm_nccl_feedback_next(lcomm_nccl_feedback *feedback, uint64_t count, lcomm_op op,
                                       lcomm_nccl_site *site);
 
-/* Decide about an all-reduce of float32 after the policy has gone: does it flush what a call site
+/* Decide about such a sum after the policy has gone: does it flush what a call site
  * carries? */
 bool lcomm_nccl_feedback_flushes(lcomm_nccl_feedback *feedback, uint64_t count, lcomm_op op,
                                  lcomm_nccl_site *site);
@@ -49,6 +50,10 @@ unsigned lcomm_nccl_feedback_period(const lcomm_nccl_feedback *feedback);
 /* Make the sum of a site in order with the stream, behind the site's last one. */
 lcomm_status lcomm_nccl_feedback_sum(const lcomm_nccl_site *site, const void *send, void *receive,
                                      void *stream);
+
+/* The same of data that is there; the request is over when the result is. */
+lcomm_status lcomm_nccl_feedback_begin(const lcomm_nccl_site *site, const void *send, void *receive,
+                                       lcomm_request *request);
 
 /* Where it lives. */
 lcomm_comm *lcomm_nccl_feedback_comm(const lcomm_nccl_feedback *feedback);

@@ -23,6 +23,7 @@ void lcomm_nccl_over_backing(const lcomm_comm *comm);
 
 /* What each file puts into the table. */
 void lcomm_nccl_over_take_comms(lcomm_nccl_calls *calls);
+void lcomm_nccl_over_take_parts(lcomm_nccl_calls *calls);
 void lcomm_nccl_over_take_sums(lcomm_nccl_calls *calls);
 void lcomm_nccl_over_take_groups(lcomm_nccl_calls *calls);
 
@@ -40,6 +41,22 @@ ncclResult_t lcomm_nccl_over_made(ncclResult_t result, ncclComm_t *comm,
 /* Wait for it, and see what has become of it. */
 ncclResult_t lcomm_nccl_over_wait(ncclComm_t *comm);
 
+/* The name that the configuration gives; "" where it is too old, or NULL. */
+void lcomm_nccl_origin_name(lcomm_nccl_origin *origin, const ncclConfig_t *config);
+
+/* ------------------------------------------------------ nccl_over_parts.c */
+
+/* A part of a communicator that does not block: NCCL writes it to *part before
+ * ncclCommGetAsyncError tells that the whole is at rest. Begin to make its backing. */
+void lcomm_nccl_over_await_part(ncclComm_t *part, const lcomm_nccl_origin *origin);
+
+/* NCCL has told that the whole is at rest, so its parts are known. False: libcomm still makes one,
+ * and they are asked for again. */
+bool lcomm_nccl_over_take_parts_of(ncclComm_t whole);
+
+/* The whole goes: parts that NCCL has told by now have their backings. */
+void lcomm_nccl_over_end_whole(ncclComm_t whole);
+
 /* ------------------------------------------------------- nccl_over_sums.c */
 
 /* A sum in NCCL's terms, and in libcomm's. */
@@ -55,13 +72,21 @@ typedef struct lcomm_nccl_sum {
   lcomm_nccl_backing *at;
   lcomm_dtype dtype;
   lcomm_op by;
-  lcomm_nccl_site site;  /* with error feedback */
-  bool is_made, is_left; /* in a group: libcomm has made it, or cannot */
+  lcomm_nccl_site site; /* with error feedback */
+  bool was_turn;        /* in a group: it was begun, or failed to */
+  bool is_left;         /* libcomm cannot make it */
+  bool is_awaited;      /* the host waits for `request` */
+  lcomm_request request;
 } lcomm_nccl_sum;
 
-/* Make a sum that libcomm was chosen for. *left: libcomm cannot for its buffers or its stream, and
- * has done nothing: NCCL is to make it. */
-ncclResult_t lcomm_nccl_sum_make(const lcomm_nccl_sum *it, bool *left);
+/* ------------------------------------------------------- nccl_over_make.c */
+
+/* Begin a sum that libcomm was chosen for. is_left: libcomm cannot for its buffers or its stream,
+ * and has done nothing: NCCL is to make it. */
+ncclResult_t lcomm_nccl_sum_begin(lcomm_nccl_sum *it);
+
+/* Wait for it, where the host waits for sums. All that this thread has begun come to an end. */
+ncclResult_t lcomm_nccl_sum_finish(lcomm_nccl_sum *it);
 
 /* NCCL makes it. */
 ncclResult_t lcomm_nccl_sum_forward(const lcomm_nccl_sum *it);

@@ -41,13 +41,17 @@ ncclResult_t lcomm_nccl_over_made(ncclResult_t result, ncclComm_t *comm,
     ncclResult_t deferred = lcomm_nccl_over_defer_comm(comm, origin);
     return deferred == ncclSuccess ? result : deferred;
   }
+  if (result == ncclInProgress && origin->whole) {
+    lcomm_nccl_over_await_part(comm, origin);
+    return result;
+  }
   lcomm_nccl_backing_begin(*comm, origin);
   return result == ncclSuccess ? lcomm_nccl_over_wait(comm) : result;
 }
 
 /* ------------------------------------------------------------------- making */
 
-static void take_name(const ncclConfig_t *config, lcomm_nccl_origin *origin) {
+void lcomm_nccl_origin_name(lcomm_nccl_origin *origin, const ncclConfig_t *config) {
   bool has_name = config && config->magic == (unsigned)NCCL_CONFIG_MAGIC &&
                   config->size >= offsetof(ncclConfig_t, commName) + sizeof(config->commName) &&
                   config->commName;
@@ -58,7 +62,7 @@ static lcomm_nccl_origin meeting(ncclUniqueId *id, int ranks, int rank,
                                  const ncclConfig_t *config) {
   lcomm_nccl_origin origin = {.ranks = ranks, .rank = rank};
   origin.meets = id && lcomm_nccl_place_take(id, &origin.place);
-  take_name(config, &origin);
+  lcomm_nccl_origin_name(&origin, config);
   return origin;
 }
 
@@ -134,28 +138,22 @@ static ncclResult_t init_all(ncclComm_t *comms, int count, const int *devices) {
   return make_all(comms, &origin);
 }
 
-/* A part of a communicator that does not block is not there yet, and stays NCCL's. */
-static ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *part,
-                          ncclConfig_t *config) {
-  lcomm_nccl_origin origin = {.is_split = true, .whole = comm, .color = color, .key = key};
-  take_name(config, &origin);
-  ncclResult_t result = lcomm_nccl_below()->CommSplit(comm, color, key, part, config);
-  return part && result == ncclSuccess ? lcomm_nccl_over_made(result, part, &origin) : result;
-}
-
 /* ------------------------------------------------------------------- ending */
 
 static ncclResult_t finalize(ncclComm_t comm) {
+  lcomm_nccl_over_end_whole(comm);
   lcomm_nccl_backing_end(comm, NULL);
   return lcomm_nccl_below()->CommFinalize(comm);
 }
 
 static ncclResult_t destroy(ncclComm_t comm) {
+  lcomm_nccl_over_end_whole(comm);
   lcomm_nccl_backing_end(comm, NULL);
   return lcomm_nccl_below()->CommDestroy(comm);
 }
 
 static ncclResult_t abort_all(ncclComm_t comm) {
+  lcomm_nccl_over_end_whole(comm);
   lcomm_nccl_backing_end(comm, "ncclCommAbort was called");
   return lcomm_nccl_below()->CommAbort(comm);
 }
@@ -184,12 +182,16 @@ static ncclResult_t look(lcomm_nccl_backing *backing) {
   return result;
 }
 
-/* A communicator is ready when its backing is. */
+/* A communicator is ready when its backing is, and those of the parts that it was asked for. */
 static ncclResult_t async_error(ncclComm_t comm, ncclResult_t *error) {
   ncclResult_t result = lcomm_nccl_below()->CommGetAsyncError(comm, error);
-  lcomm_nccl_backing *backing =
-      result == ncclSuccess && *error == ncclSuccess ? lcomm_nccl_backing_find(comm) : NULL;
-  if (backing) {
+  if (result != ncclSuccess || *error != ncclSuccess) {
+    return result;
+  }
+  lcomm_nccl_backing *backing = lcomm_nccl_backing_find(comm);
+  if (!lcomm_nccl_over_take_parts_of(comm)) {
+    *error = ncclInProgress;
+  } else if (backing) {
     *error = look(backing);
   }
   return result;
@@ -201,7 +203,6 @@ void lcomm_nccl_over_take_comms(lcomm_nccl_calls *calls) {
   calls->CommInitRankConfig = init_rank_config;
   calls->CommInitRankScalable = init_scalable;
   calls->CommInitAll = init_all;
-  calls->CommSplit = split;
   calls->CommFinalize = finalize;
   calls->CommDestroy = destroy;
   calls->CommAbort = abort_all;

@@ -19,18 +19,10 @@ bool lcomm_nccl_control_is_due(const lcomm_nccl_backing *backing) {
          policy->candidates > SUMS_BETWEEN_READS * policy->polls;
 }
 
-/* Each communicator obeys by itself; equal messages are logged once. */
 static void log_change(const lcomm_nccl_backing *at, const char *what, const char *why) {
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  static char last[WORDS_MAX];
-  char text[WORDS_MAX];
-  snprintf(text, sizeof(text), "%s%s", what, why);
-  pthread_mutex_lock(&lock);
-  if (at->rank == 0 && strcmp(text, last) != 0) {
-    lcomm_nccl_log("LCOMM_INTERPOSE_CONTROL: %s", text);
-    memcpy(last, text, sizeof(last));
+  if (at->rank == 0) {
+    lcomm_interpose_control_say(lcomm_nccl_log, what, why);
   }
-  pthread_mutex_unlock(&lock);
 }
 
 /* ------------------------------------------------------------ another policy */
@@ -73,7 +65,7 @@ static void make_change(void *argument) {
   lcomm_nccl_backing *at = it->at;
   lcomm_comm *made = NULL;
   lcomm_status status =
-      lcomm_nccl_derive(at->now.comm, 0, lcomm_rank(at->now.comm), it->policy, &made);
+      lcomm_nccl_derive(at->now.comm, 0, lcomm_rank(at->now.comm), it->policy, at->manner, &made);
   pthread_mutex_lock(&at->lock);
   if (status == LCOMM_OK) {
     put_in_force(it, made);

@@ -115,13 +115,14 @@ void lcomm_nccl_over_note(lcomm_nccl_backing *backing) {
 
 /* ------------------------------------------------------------------ the end */
 
-/* All are begun before one is waited for: this thread may have several ranks of one. Parts that
- * NCCL still makes stay NCCL's. */
+/* All are begun before one is waited for: this thread may have several ranks of one. */
 static ncclResult_t make_comms(ncclResult_t of_group) {
   made_comm *all = mine->comms.items;
   ncclResult_t result = ncclSuccess;
   for (size_t i = 0; i < mine->comms.count; i++) {
-    if (of_group == ncclSuccess || !all[i].origin.is_split) {
+    if (of_group == ncclInProgress && all[i].origin.whole) {
+      lcomm_nccl_over_await_part(all[i].comm, &all[i].origin);
+    } else {
       lcomm_nccl_backing_begin(*all[i].comm, &all[i].origin);
     }
   }
@@ -149,10 +150,10 @@ static ncclResult_t forward_left(void) {
   return result == ncclSuccess ? ended : result;
 }
 
-static bool are_of_one_comm(void) {
+static bool are_in_streams_of_one_comm(void) {
   const lcomm_nccl_sum *all = mine->sums.items;
-  for (size_t i = 1; i < mine->sums.count; i++) {
-    if (all[i].at != all[0].at) {
+  for (size_t i = 0; i < mine->sums.count; i++) {
+    if (all[i].at != all[0].at || all[i].at->manner != LCOMM_NCCL_IN_STREAMS) {
       return false;
     }
   }
@@ -161,24 +162,35 @@ static bool are_of_one_comm(void) {
 
 /* Is it the turn of sum `i`? Where the thread has several communicators, which may be ranks of one,
  * the first sum of each comes first, then the second of each: with error feedback a sum may wait
- * until the one before it is over. */
+ * until the one before it is over, and where the host waits for sums it waits for those of a pass.
+ */
 static bool is_next(lcomm_nccl_sum *it, uint64_t pass) {
-  if (it->is_made || it->at->pass == pass) {
+  if (it->was_turn || it->at->pass == pass) {
     return false;
   }
   it->at->pass = pass;
-  return it->is_made = true;
+  return it->was_turn = true;
 }
 
-static ncclResult_t make_pass(uint64_t pass, bool *any) {
+static ncclResult_t begin_pass(uint64_t pass, bool *any) {
   lcomm_nccl_sum *all = mine->sums.items;
   ncclResult_t result = ncclSuccess;
   *any = false;
   for (size_t i = 0; i < mine->sums.count && result == ncclSuccess; i++) {
     if (pass == 0 || is_next(&all[i], pass)) {
-      result = lcomm_nccl_sum_make(&all[i], &all[i].is_left);
+      result = lcomm_nccl_sum_begin(&all[i]);
       *any = pass > 0;
     }
+  }
+  return result;
+}
+
+static ncclResult_t finish_pass(void) {
+  lcomm_nccl_sum *all = mine->sums.items;
+  ncclResult_t result = ncclSuccess;
+  for (size_t i = 0; i < mine->sums.count; i++) {
+    ncclResult_t finished = lcomm_nccl_sum_finish(&all[i]);
+    result = result == ncclSuccess ? finished : result;
   }
   return result;
 }
@@ -186,10 +198,12 @@ static ncclResult_t make_pass(uint64_t pass, bool *any) {
 /* Those that libcomm cannot make are a group of NCCL's then. */
 static ncclResult_t make_sums(void) {
   static atomic_uint_fast64_t passes; /* of all threads, so no two have one number */
-  bool one = are_of_one_comm(), any = true;
+  bool one = are_in_streams_of_one_comm(), any = true;
   ncclResult_t result = ncclSuccess;
   while (any && result == ncclSuccess) {
-    result = make_pass(one ? 0 : atomic_fetch_add(&passes, 1) + 1, &any);
+    result = begin_pass(one ? 0 : atomic_fetch_add(&passes, 1) + 1, &any);
+    ncclResult_t finished = finish_pass();
+    result = result == ncclSuccess ? finished : result;
   }
   return result == ncclSuccess ? forward_left() : result;
 }

@@ -96,6 +96,7 @@ bool lcomm_nccl_over_policy(lcomm_nccl_choice *choice) {
   }
   if (over.mode != LCOMM_INTERPOSE_OFF) {
     lcomm_nccl_over_take_comms(&choice->calls);
+    lcomm_nccl_over_take_parts(&choice->calls);
     lcomm_nccl_over_take_sums(&choice->calls);
     lcomm_nccl_over_take_groups(&choice->calls);
   }
@@ -109,7 +110,7 @@ __attribute__((destructor)) static void end(void) {
   if (over.mode == LCOMM_INTERPOSE_OFF || over.process != getpid()) {
     return;
   }
-  lcomm_nccl_threads_wait();
+  (void)lcomm_nccl_threads_wait();
   bool shows = over.tables.of_all || (over.tables.of_rank_0 && over.rank == 0);
   if (shows && over.ranks > 0) {
     lcomm_nccl_report_show(over.rank, over.ranks, over.nodes, over.policy,

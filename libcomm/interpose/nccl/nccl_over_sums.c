@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Over NCCL: which sums libcomm makes, and making them. What decides is equal on all ranks: the
+/* Over NCCL: which sums libcomm makes. What decides is equal on all ranks: the
  * communicator, the function, count, type and operation, and how many sums came before. */
 
 #include <string.h>
@@ -39,12 +39,14 @@ static const char no_pattern[] = "error feedback waits until the sums of a step 
 
 /* Does it flush a residual of a policy that was replaced or switched off? */
 static bool flushes(lcomm_nccl_sum *it, lcomm_nccl_feedback *feedback) {
-  return it->kind == LCOMM_CALL_ALLREDUCE && it->dtype == LCOMM_FLOAT32 &&
+  it->site.kind = it->kind;
+  return it->dtype == LCOMM_FLOAT32 &&
          lcomm_nccl_feedback_flushes(feedback, it->count, it->by, &it->site);
 }
 
 static bool take_with_feedback(lcomm_nccl_sum *it, lcomm_selection *choice, const char **why) {
   lcomm_nccl_backing *at = it->at;
+  it->site.kind = it->kind;
   lcomm_status status = lcomm_nccl_feedback_next(at->now.feedback, it->count, it->by, &it->site);
   if (status != LCOMM_OK) {
     lcomm_abort(at->now.comm, "a rank has no memory for error feedback");
@@ -157,49 +159,7 @@ static bool take(lcomm_nccl_sum *it) {
   return decide(it, known);
 }
 
-/* ------------------------------------------------------------------- making */
-
-static lcomm_status begin(const lcomm_nccl_sum *it) {
-  lcomm_comm *comm = it->at->now.comm;
-  if (it->site.feedback) {
-    return lcomm_nccl_feedback_sum(&it->site, it->send, it->receive, it->stream);
-  }
-  return it->kind == LCOMM_CALL_ALLREDUCE
-             ? lcomm_allreduce_on_stream(comm, it->send, it->receive, it->count, it->dtype, it->by,
-                                         it->stream)
-             : lcomm_reduce_scatter_on_stream(comm, it->send, it->receive, it->count, it->dtype,
-                                              it->by, it->stream);
-}
-
-static lcomm_comm *comm_of(const lcomm_nccl_sum *it) {
-  return it->site.feedback ? lcomm_nccl_feedback_comm(it->site.feedback) : it->at->now.comm;
-}
-
-static void say_left(const lcomm_nccl_sum *it) {
-  static atomic_flag said = ATOMIC_FLAG_INIT;
-  if (it->at->rank == 0 && !atomic_flag_test_and_set(&said)) {
-    lcomm_nccl_log("NCCL makes such sums: %s", lcomm_last_error(comm_of(it)));
-  }
-}
-
-/* An argument that libcomm does not take is refused before anything is sent. */
-ncclResult_t lcomm_nccl_sum_make(const lcomm_nccl_sum *it, bool *left) {
-  lcomm_nccl_backing_enter(it->at);
-  lcomm_status status = begin(it);
-  *left = status == LCOMM_ERR_ARGUMENT;
-  if (*left) {
-    say_left(it);
-  }
-  ncclResult_t result = *left ? ncclSuccess : lcomm_nccl_ended(comm_of(it), status);
-  lcomm_nccl_backing_leave(it->at);
-  return result;
-}
-
-ncclResult_t lcomm_nccl_sum_forward(const lcomm_nccl_sum *it) {
-  const lcomm_nccl_calls *below = lcomm_nccl_below();
-  return (it->kind == LCOMM_CALL_ALLREDUCE ? below->AllReduce : below->ReduceScatter)(
-      it->send, it->receive, it->count, it->type, it->op, it->comm, it->stream);
-}
+/* ----------------------------------------------------------------- the calls */
 
 static ncclResult_t submit(lcomm_nccl_sum *it) {
   if (!take(it)) {
@@ -208,9 +168,11 @@ static ncclResult_t submit(lcomm_nccl_sum *it) {
   if (lcomm_nccl_over_in_group()) {
     return lcomm_nccl_over_defer_sum(it);
   }
-  bool left = false;
-  ncclResult_t result = lcomm_nccl_sum_make(it, &left);
-  return left ? lcomm_nccl_sum_forward(it) : result;
+  ncclResult_t result = lcomm_nccl_sum_begin(it);
+  if (it->is_left) {
+    return lcomm_nccl_sum_forward(it);
+  }
+  return result == ncclSuccess ? lcomm_nccl_sum_finish(it) : result;
 }
 
 static ncclResult_t all_reduce(const void *send, void *receive, size_t count, ncclDataType_t type,

@@ -284,10 +284,6 @@ static void what_libcomm_has_not_is_refused_on_all_ranks(void) {
   end(&it);
 }
 
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
-}
-
 static const mpi_property properties[] = {
     PROPERTY(a_communicator_knows_its_ranks),
     PROPERTY(other_ways_to_make_one_are_the_same),

@@ -5,11 +5,8 @@
 /* Communicators of NCCL that are made of others, that a program does not wait for, that are shrunk,
  * revoked and aborted. */
 
-#include <dlfcn.h>
-#include <unistd.h>
-
+#include "tests/interpose/nccl/nccl_many.h"
 #include "tests/interpose/nccl/nccl_values.h"
-#include "tests/support/process_counts.h"
 
 static double one(int rank, size_t place) {
   (void)rank;
@@ -220,12 +217,8 @@ static void memory_is_given_and_viewed(void) {
 
 /* ------------------------------------------------------------- made and freed */
 
-/* Sanitizers keep freed memory. */
-static bool is_sanitized(void) {
-  return dlsym(RTLD_DEFAULT, "__asan_init") || dlsym(RTLD_DEFAULT, "__tsan_init");
-}
-
-static void make_and_free(program *it) {
+static void make_and_free(void *context) {
+  program *it = context;
   int peer = mpi_size - 1 - mpi_rank;
   ncclComm_t comm = make("net=none");
   require_works(it, comm, mpi_size);
@@ -237,34 +230,10 @@ static void make_and_free(program *it) {
   fine(ncclCommDestroy(comm));
 }
 
-/* NCCL_COMMUNICATORS=10000 makes as many. The emulated device keeps a note of all memory that it
- * gave. */
 static void many_leave_nothing(void) {
-  enum { MANY = 100, KIB_ALL = 4096, KIB_EACH = 8, OF_LAST = 8 };
-  const char *wish = getenv("NCCL_COMMUNICATORS");
-  int many = wish ? atoi(wish) : MANY, warm = many / 3, files = 0, threads = 0;
-  long kib = 0;
   program it = begin_with_stream();
-  for (int i = 0; i < many; i++) {
-    make_and_free(&it);
-    if (i == warm) {
-      files = count_files();
-      threads = count_threads();
-      kib = resident_kib();
-    }
-  }
-  printf("# rank %d: after %d and %d communicators %d and %d files, %d and %d threads, %ld and %ld "
-         "KiB\n",
-         mpi_rank, warm, many, files, count_files(), threads, count_threads(), kib, resident_kib());
-  require(count_files() <= files + OF_LAST, "%d files are open, not %d", count_files(), files);
-  require(threads_fall_to(threads + OF_LAST), "%d threads run, not %d", count_threads(), threads);
-  require(is_sanitized() || resident_kib() <= kib + KIB_ALL + (long)(many - warm) * KIB_EACH,
-          "%ld KiB of memory, after %ld at first", resident_kib(), kib);
+  leave_nothing(make_and_free, &it);
   end_program(&it);
-}
-
-static void the_device_comes_to_an_end(void) {
-  (void)emulated_end(); /* what aborted communicators had in flight stays */
 }
 
 static const mpi_property properties[] = {

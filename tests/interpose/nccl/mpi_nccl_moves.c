@@ -243,10 +243,6 @@ static void arguments_are_checked(void) {
   end_program(&it);
 }
 
-static void nothing_is_left_on_the_device(void) {
-  (void)emulated_end(); /* a communicator was aborted: what it had in flight stays */
-}
-
 static const mpi_property properties[] = {
     PROPERTY(every_all_gather),
     PROPERTY(every_all_to_all),
@@ -259,7 +255,7 @@ static const mpi_property properties[] = {
     PROPERTY(sends_do_not_wait_for_receives),
     PROPERTY(arguments_are_checked),
     PROPERTY(counts_that_differ_are_an_error_on_all_ranks),
-    PROPERTY(nothing_is_left_on_the_device),
+    PROPERTY(the_device_comes_to_an_end),
 };
 
 RUN_PROPERTIES(alone_main, properties)

@@ -6,8 +6,6 @@
 
 #include "tests/interpose/nccl/nccl_over_world.h"
 
-static const char lossy[] = "net=int8 min=1K";
-
 /* --------------------------------------------------------------- what is whose */
 
 static void chosen_sums_are_compressed_and_equal_on_all_ranks(void) {
@@ -174,11 +172,6 @@ static void the_time_of_a_forwarded_sum_is_printed(void) {
            integers_ns, floats_ns);
   }
   end(&it);
-}
-
-static void nothing_is_left_on_the_device(void) {
-  lcomm_nccl_threads_wait();
-  require_nothing_left_on_device();
 }
 
 static const mpi_property properties[] = {

@@ -6,25 +6,10 @@
 
 #include "tests/interpose/nccl/nccl_over_world.h"
 
-/* Rank 0 makes no call, and aborts; the others see that, and their streams go on. */
 static void an_abort_of_one_unblocks_all(void) {
   world it = begin_over("net=int8 min=1K");
   put_floats(it.from, mpi_rank, SUM_COUNT);
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (mpi_rank > 0) {
-    ncclResult_t error =
-        ncclAllReduce(it.from, it.to, SUM_COUNT, ncclFloat32, ncclSum, it.comm, it.stream);
-    while (error == ncclSuccess) {
-      fine(ncclCommGetAsyncError(it.comm, &error));
-      usleep(1000);
-    }
-    require(error == ncclRemoteError, "the error is %d", (int)error);
-    check(device->stream.finish(it.stream));
-  }
-  fine(ncclCommAbort(it.comm));
-  check(device->stream.destroy(it.stream));
-  check(device->memory.free(it.from));
-  check(device->memory.free(it.to));
+  abort_while_others_wait(&it, ncclFloat32, SUM_COUNT);
 }
 
 /* What was given up is of no matter to others. */
@@ -38,15 +23,37 @@ static void another_communicator_is_as_good_as_new(void) {
   end(&it);
 }
 
-/* Runs that were given up keep what they have; nothing of it is at work. */
-static void the_device_comes_to_an_end(void) {
-  lcomm_nccl_threads_wait();
-  (void)emulated_end();
+/* Rank 0 is lost in the middle of a sum; the others go on without it. */
+static void the_rest_goes_on_after_a_shrink(void) {
+  world it = begin_over("net=int8 min=1K");
+  ncclComm_t rest = NULL;
+  int without = 0;
+  put_floats(it.from, mpi_rank == 0 ? 0 : mpi_rank - 1, SUM_COUNT);
+  pose_as_nodes(mpi_size - 1);
+  if (mpi_rank > 0) {
+    fine(ncclAllReduce(it.from, it.to, SUM_COUNT, ncclFloat32, ncclSum, it.comm, it.stream));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (mpi_rank > 0) {
+    fine(ncclCommShrink(it.comm, &without, 1, &rest, NULL, 1));
+    check(device->stream.finish(it.stream));
+    (void)sums_below();
+    fine(ncclAllReduce(it.from, it.to, SUM_COUNT, ncclFloat32, ncclSum, rest, it.stream));
+    (void)holds_sum(it.stream, it.to, 0, SUM_COUNT, mpi_size - 1, mpi_size == 2);
+    require((sums_below() == 0) == (mpi_size > 2), "who has made it?");
+    fine(ncclCommDestroy(rest));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  fine(ncclCommAbort(it.comm));
+  check(device->stream.destroy(it.stream));
+  check(device->memory.free(it.from));
+  check(device->memory.free(it.to));
 }
 
 static const mpi_property properties[] = {
     PROPERTY(an_abort_of_one_unblocks_all),
     PROPERTY(another_communicator_is_as_good_as_new),
+    PROPERTY(the_rest_goes_on_after_a_shrink),
     PROPERTY(the_device_comes_to_an_end),
 };
 

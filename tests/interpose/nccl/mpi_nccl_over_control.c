@@ -22,7 +22,7 @@ static void say(const char *words) {
 }
 
 /* So many sums, as many as lie between two looks at the file; whose are they, and how exact? */
-static void sums_are(world *it, bool libcomms, bool exact) {
+static void all_are(world *it, bool libcomms, bool exact) {
   enum { SUMS = 16 };
   (void)sums_below();
   for (int i = 0; i < SUMS; i++) {
@@ -37,21 +37,21 @@ static void sums_are(world *it, bool libcomms, bool exact) {
 static void the_ranks_obey_at_the_same_sum(void) {
   say("on");
   world it = begin_over("net=int8 min=1K");
-  sums_are(&it, true, false);
+  all_are(&it, true, false);
   say("off");
-  sums_are(&it, false, true);
+  all_are(&it, false, true);
   say("on");
-  sums_are(&it, true, false);
+  all_are(&it, true, false);
   say("policy net=none min=1K");
-  sums_are(&it, true, true);
+  all_are(&it, true, true);
   say("policy net=nonsense");
-  sums_are(&it, true, true);
+  all_are(&it, true, true);
   say("off");
-  sums_are(&it, false, true);
+  all_are(&it, false, true);
   say("on");
-  sums_are(&it, true, false);
+  all_are(&it, true, false);
   say("what is this");
-  sums_are(&it, true, false);
+  all_are(&it, true, false);
   end(&it);
 }
 
@@ -76,9 +76,7 @@ static void in_groups_they_obey_at_the_end(void) {
   end(&it);
 }
 
-static void nothing_is_left_on_the_device(void) {
-  lcomm_nccl_threads_wait();
-  require_nothing_left_on_device();
+static void the_file_is_removed(void) {
   if (mpi_rank == 0) {
     unlink(control_path);
   }
@@ -87,6 +85,7 @@ static void nothing_is_left_on_the_device(void) {
 static const mpi_property properties[] = {
     PROPERTY(the_ranks_obey_at_the_same_sum),
     PROPERTY(in_groups_they_obey_at_the_end),
+    PROPERTY(the_file_is_removed),
     PROPERTY(nothing_is_left_on_the_device),
 };
 

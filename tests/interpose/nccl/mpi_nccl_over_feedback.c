@@ -102,26 +102,64 @@ static void in_groups_as_well(void) {
   nothing_is_lost("net=topk:0.05+ef min=1K", true);
 }
 
-static void parts_and_other_types_are_nccls(void) {
-  world it = begin_over("net=topk:0.05+ef min=1K");
-  (void)sums_below();
-  for (int i = 0; i < 20; i++) {
-    put_floats(it.from, mpi_rank, 4000);
-    fine(ncclReduceScatter(it.from, it.to, 1000, ncclFloat32, ncclSum, it.comm, it.stream));
-    (void)holds_sum(it.stream, it.to, 1000 * mpi_rank, 1000, mpi_size, true);
+/* Of a sum each rank gets a part of this length. */
+enum { EACH = 1500 };
+
+static double part[EACH];
+
+static void part_of_sum(const world *it) {
+  static float values[EACH];
+  fine(ncclReduceScatter(it->from, it->to, EACH, ncclFloat32, ncclSum, it->comm, it->stream));
+  check(device->stream.finish(it->stream));
+  from_device(values, it->to, sizeof(values));
+  for (int i = 0; i < EACH; i++) {
+    part[i] += (double)values[i];
   }
+}
+
+static double difference_of_parts(int steps) {
+  double largest = 0;
+  for (int i = 0; i < EACH; i++) {
+    double difference = part[i];
+    for (int rank = 0; rank < mpi_size; rank++) {
+      difference -= steps * (double)value_of(rank, EACH * mpi_rank + i);
+    }
+    difference = difference < 0 ? -difference : difference;
+    largest = difference > largest ? difference : largest;
+  }
+  return largest;
+}
+
+static void nothing_of_parts_is_lost(const char *policy) {
+  memset(part, 0, sizeof(part));
+  world it = begin_over(policy);
+  (void)sums_below();
+  put_floats(it.from, mpi_rank, EACH * mpi_size);
+  for (int step = 0; step < STEPS; step++) {
+    part_of_sum(&it);
+    require(step > 1 || difference_of_parts(step + 1) < 1e-3, "step %d is not exact", step);
+  }
+  int below = sums_below();
+  require(below >= 2 && below <= 10, "NCCL has made %d", below);
+  require(difference_of_parts(STEPS) > 1e-3, "libcomm's are exact");
+  fine(ncclAllReduce(it.from, it.to, EACH, ncclFloat32, ncclSum, it.comm, it.stream));
+  check(device->stream.finish(it.stream));
+  require(sums_below() == 1, "an all-reduce of that length flushes what a reduce-scatter carries");
+  part_of_sum(&it);
+  require(sums_below() == 0, "the one that flushes is libcomm's");
+  require(difference_of_parts(STEPS + 1) < 0.05, "%g is lost", difference_of_parts(STEPS + 1));
   end(&it);
 }
 
-static void nothing_is_left_on_the_device(void) {
-  lcomm_nccl_threads_wait();
-  require_nothing_left_on_device();
+static void parts_that_ranks_get_are_made_up_for(void) {
+  nothing_of_parts_is_lost("net=topk:0.05+ef min=1K");
+  nothing_of_parts_is_lost("net=int8+ef min=1K");
 }
 
 static const mpi_property properties[] = {
     PROPERTY(what_is_left_out_comes_later),
     PROPERTY(in_groups_as_well),
-    PROPERTY(parts_and_other_types_are_nccls),
+    PROPERTY(parts_that_ranks_get_are_made_up_for),
     PROPERTY(nothing_is_left_on_the_device),
 };
 

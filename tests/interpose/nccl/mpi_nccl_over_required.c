@@ -7,8 +7,6 @@
 #include "libcomm/interpose/interpose_report.h"
 #include "tests/interpose/nccl/nccl_over_world.h"
 
-static const char lossy[] = "net=int8 min=1K";
-
 static void what_libcomm_cannot_serve_is_not_made(void) {
   ncclComm_t comm = NULL;
   ncclResult_t state = ncclInProgress;

@@ -211,10 +211,6 @@ static void what_is_not_there_is_refused_on_all_ranks(void) {
   end_program(&it);
 }
 
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
-}
-
 static const mpi_property properties[] = {
     PROPERTY(every_all_reduce),
     PROPERTY(every_reduce_to_every_root),

@@ -7,9 +7,7 @@
  * each. */
 
 #include <dlfcn.h>
-#include <unistd.h>
 
-#include "libcomm/interpose/nccl/nccl_backing.h"
 #include "tests/interpose/nccl/nccl_world.h"
 #include "tests/interpose/nccl/stand_in_nccl_small.h"
 
@@ -92,6 +90,44 @@ static inline void is_equal_everywhere(uint64_t hash) {
   uint64_t first = hash;
   MPI_Bcast(&first, sizeof(first), MPI_BYTE, 0, MPI_COMM_WORLD);
   require(hash == first, "other bits than on rank 0");
+}
+
+/* ------------------------------------------------------------ communicators */
+
+static const char lossy[] = "net=int8 min=1K";
+
+/* A long sum of a communicator; libcomm's, or NCCL's. */
+static inline void sums_are(ncclComm_t comm, world *it, int first_rank, int step, bool libcomms) {
+  int ranks = 0;
+  static float values[SUM_COUNT];
+  fine(ncclCommCount(comm, &ranks));
+  (void)sums_below();
+  for (int i = 0; i < SUM_COUNT; i++) { /* as if these were ranks 0, 1, ... */
+    values[i] = value_of((mpi_rank - first_rank) / step, i);
+  }
+  to_device(it->from, values, sizeof(values));
+  fine(ncclAllReduce(it->from, it->to, SUM_COUNT, ncclFloat32, ncclSum, comm, it->stream));
+  (void)holds_sum(it->stream, it->to, 0, SUM_COUNT, ranks, !libcomms);
+  require((sums_below() == 0) == libcomms, "who has made it?");
+}
+
+static inline void wait_until_ready(ncclComm_t comm) {
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress) {
+    fine(ncclCommGetAsyncError(comm, &state));
+    usleep(100);
+  }
+  fine(state);
+}
+
+static inline ncclComm_t make_without_waiting(void) {
+  ncclComm_t comm = NULL;
+  ncclConfig_t config = {.size = sizeof(config), .magic = NCCL_CONFIG_MAGIC, .blocking = 0};
+  ncclUniqueId id = share_id();
+  ncclResult_t result = ncclCommInitRankConfig(&comm, mpi_size, id, mpi_rank, &config);
+  require(result == ncclInProgress, "it blocks");
+  wait_until_ready(comm);
+  return comm;
 }
 
 #endif

@@ -6,7 +6,10 @@
 /* Programs that call NCCL where libcomm makes the calls, on emulated devices whose streams take
  * their time. MPI carries ids only. Included by one program each. */
 
+#include <unistd.h>
+
 #include "libcomm/interpose/nccl/nccl_abi.h"
+#include "libcomm/interpose/nccl/nccl_backing.h"
 #include "libcomm/interpose/nccl/nccl_functions.h"
 #include "libcomm/transport/mpi/mpi_table.h"
 #include "tests/engine/on_emulated_device.h"
@@ -43,12 +46,17 @@ static inline ncclUniqueId share_id(void) {
   return id;
 }
 
+/* Of communicators that are made from here on. */
+static inline void pose_as_nodes(int count) {
+  char nodes[16];
+  snprintf(nodes, sizeof(nodes), "%d", count);
+  setenv("LCOMM_NODES", nodes, 1);
+}
+
 /* Every rank poses as a node. */
 static inline ncclComm_t make(const char *policy) {
-  char nodes[16];
   ncclComm_t comm = NULL;
-  snprintf(nodes, sizeof(nodes), "%d", mpi_size);
-  setenv("LCOMM_NODES", nodes, 1);
+  pose_as_nodes(mpi_size);
   setenv("LCOMM_POLICY", policy, 1);
   fine(ncclCommInitRank(&comm, mpi_size, share_id(), mpi_rank));
   return comm;
@@ -87,6 +95,47 @@ static inline void holds(const world *it, const int *there, int first, int step,
             first + step * i);
   }
 }
+
+/* ---------------------------------------------------------------- aborting */
+
+/* Rank 0 makes no call, and aborts; the others see that, and their streams go on. */
+static inline void abort_while_others_wait(world *it, ncclDataType_t type, int count) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (mpi_rank > 0) {
+    ncclResult_t error =
+        ncclAllReduce(it->from, it->to, (size_t)count, type, ncclSum, it->comm, it->stream);
+    while (error == ncclSuccess) {
+      fine(ncclCommGetAsyncError(it->comm, &error));
+      usleep(1000);
+    }
+    require(error == ncclRemoteError, "the error is %d", (int)error);
+    check(device->stream.finish(it->stream));
+  }
+  fine(ncclCommAbort(it->comm));
+  check(device->stream.destroy(it->stream));
+  check(device->memory.free(it->from));
+  check(device->memory.free(it->to));
+}
+
+/* ------------------------------------------------------------- last properties */
+
+static inline void wait_for_threads(void) {
+  while (!lcomm_nccl_threads_wait()) {
+  }
+}
+
+static inline void nothing_is_left_on_the_device(void) {
+  wait_for_threads();
+  require_nothing_left_on_device();
+}
+
+/* Where communicators were given up: they keep what they have, and nothing of it is at work. */
+static inline void the_device_comes_to_an_end(void) {
+  wait_for_threads();
+  (void)emulated_end();
+}
+
+/* ------------------------------------------------------------------------ main */
 
 static inline void no_world(int *rank, int *size) {
   *rank = -1;

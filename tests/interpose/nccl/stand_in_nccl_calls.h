@@ -28,6 +28,9 @@ struct ncclComm {
   char name[96]; /* of the file */
   int rank, ranks;
   uint64_t calls, splits;
+  bool waits_not;    /* blocking is 0 */
+  ncclComm_t part;   /* that was made of it, and is told later */
+  ncclComm_t *there; /* at this place */
   shared *all;
 };
 

@@ -105,6 +105,7 @@ API ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueI
     return ncclInvalidArgument;
   }
   if (config && config->blocking == 0) {
+    (*comm)->waits_not = true;
     return ncclInProgress;
   }
   if (group.depth == 0) {
@@ -135,6 +136,18 @@ API ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *device
   return ncclSuccess;
 }
 
+/* Of a communicator that does not block it is told when that is asked next. */
+static ncclResult_t tell_part(ncclComm_t comm, ncclComm_t made, ncclComm_t *part) {
+  if (!comm->waits_not) {
+    *part = made;
+    return made ? wait_for(made) : ncclSuccess;
+  }
+  *part = NULL;
+  comm->part = made;
+  comm->there = part;
+  return ncclInProgress;
+}
+
 /* Of ranks with the same color, by key, then by rank. */
 API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *part,
                                ncclConfig_t *config) {
@@ -143,14 +156,41 @@ API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *
   (void)config;
   call it = {take_all, comm, mine, all, 2, 2, ncclInt32, .number = ++comm->calls};
   ncclResult_t result = group.depth > 0 ? ncclInvalidUsage : finish(&it, 1);
+  if (result != ncclSuccess) {
+    *part = NULL;
+    return result;
+  }
   for (int i = 0; i < comm->ranks; i++) {
     bool before = all[i][1] < key || (all[i][1] == key && i < comm->rank);
     ranks += all[i][0] == color;
     rank += all[i][0] == color && before;
   }
   snprintf(name, sizeof(name), "%.60s-%d-%d", comm->name, (int)comm->splits++, color);
-  *part = result == ncclSuccess && color >= 0 ? join(name, ranks, rank) : NULL;
-  return *part ? wait_for(*part) : result;
+  return tell_part(comm, color >= 0 ? join(name, ranks, rank) : NULL, part);
+}
+
+static bool is_without(int rank, const int *without, int count) {
+  for (int i = 0; i < count; i++) {
+    if (without[i] == rank) {
+      return true;
+    }
+  }
+  return false;
+}
+
+API ncclResult_t ncclCommShrink(ncclComm_t comm, int *without, int count, ncclComm_t *part,
+                                ncclConfig_t *config, int flags) {
+  int ranks = 0, rank = 0;
+  char name[128];
+  (void)config;
+  (void)flags;
+  for (int i = 0; i < comm->ranks; i++) {
+    bool stays = !is_without(i, without, count);
+    ranks += stays;
+    rank += stays && i < comm->rank;
+  }
+  snprintf(name, sizeof(name), "%.60s-%d-less", comm->name, (int)comm->splits++);
+  return tell_part(comm, join(name, ranks, rank), part);
 }
 
 API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
@@ -178,7 +218,12 @@ API ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 }
 
 API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
-  *error = comm && is_ready(comm) ? ncclSuccess : ncclInProgress;
+  bool ready = comm && is_ready(comm) && (!comm->part || is_ready(comm->part));
+  if (ready && comm->part) {
+    *comm->there = comm->part;
+    comm->part = NULL;
+  }
+  *error = ready ? ncclSuccess : ncclInProgress;
   return comm ? ncclSuccess : ncclInvalidArgument;
 }
 

@@ -179,6 +179,7 @@ static void complete(emulated_setup *setup) {
                       : patience_s > 0      ? patience_s
                                             : PATIENCE_S;
   setup->without_waits |= number_from_environment("EMULATED_WITHOUT_WAITS") != 0;
+  setup->apart |= number_from_environment("EMULATED_APART") != 0;
   setup->queues = setup->queues ? setup->queues : number_from_environment("EMULATED_QUEUES");
   setup->churn = setup->churn ? setup->churn : (uint64_t)number_from_environment("EMULATED_CHURN");
   setup->turns = setup->turns ? setup->turns : (uint64_t)number_from_environment("EMULATED_TURNS");

@@ -50,6 +50,9 @@ typedef struct CUevent_st *cudaEvent_t;
 #define cudaStreamLegacy ((cudaStream_t)1)
 #define cudaStreamPerThread ((cudaStream_t)2)
 
+/* Programs may be linked with a library of them. */
+#pragma GCC visibility push(default)
+
 /* devices */
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDevice(int *device);
@@ -100,6 +103,8 @@ int cuInit(unsigned flags);
 int cuDriverGetVersion(int *version);
 int cuDeviceGetCount(int *count);
 int cuDeviceGet(int *device, int ordinal);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }
