@@ -6,7 +6,6 @@
 
 #include "libcomm/interpose/mpi/interpose_comm.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

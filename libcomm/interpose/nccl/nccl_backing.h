@@ -45,7 +45,7 @@ typedef struct lcomm_nccl_answer {
 
 /* Per rank: where those that are left may meet, when ranks are lost. nccl_backing_place.c */
 typedef struct lcomm_nccl_places {
-  lcomm_nccl_place *at;
+  ncclUniqueId *at;
   int count;  /* 0: none are known, or they have met */
   int socket; /* keeps this rank's place free; 0: none */
 } lcomm_nccl_places;

@@ -89,16 +89,18 @@ bool lcomm_nccl_place_take(ncclUniqueId *id, lcomm_nccl_place *place) {
 /* ---------------------------------------------------- places of a communicator */
 
 lcomm_status lcomm_nccl_places_tell(lcomm_comm *comm, lcomm_nccl_places *places) {
-  lcomm_nccl_place mine;
+  lcomm_nccl_place place;
+  ncclUniqueId mine = {{0}}; /* no place */
   int ranks = lcomm_size(comm), listener = -1;
-  lcomm_nccl_place *all = calloc((size_t)ranks, sizeof *all);
+  ncclUniqueId *all = calloc((size_t)ranks, sizeof *all);
   if (!all) {
     lcomm_abort(comm, "a rank has no memory to make a communicator");
     return LCOMM_ERR_MEMORY;
   }
-  if (lcomm_nccl_place_find(&mine, &listener) != ncclSuccess) {
+  if (lcomm_nccl_place_find(&place, &listener) == ncclSuccess) {
+    lcomm_nccl_id_write(&place, &mine);
+  } else {
     (void)lcomm_nccl_last_failure(); /* it matters where ranks are lost only */
-    memset(&mine, 0, sizeof mine);
   }
   *places = (lcomm_nccl_places){.at = all, .count = ranks, .socket = listener > 0 ? listener : 0};
   return lcomm_allgather(comm, &mine, all, sizeof mine, LCOMM_UINT8);

@@ -115,13 +115,12 @@ static bool find_survivors(lcomm_nccl_backing *whole, const int *without, int co
       continue;
     }
     if (origin->ranks++ == 0) {
-      origin->place = places->at[rank];
+      origin->meets = lcomm_nccl_id_read(&places->at[rank], &origin->place);
     }
     origin->rank += rank < whole->rank;
   }
   places->count = 0;
-  origin->meets = origin->place.port > 0 && !is_among(whole->rank, without, count);
-  return origin->meets;
+  return origin->meets && !is_among(whole->rank, without, count);
 }
 
 /* A sum that waits for a rank that is lost may stand before what NCCL waits for. */
