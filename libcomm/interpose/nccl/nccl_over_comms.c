@@ -66,7 +66,7 @@ static lcomm_nccl_origin meeting(ncclUniqueId *id, int ranks, int rank,
   return origin;
 }
 
-/* NCCL asks itself for ids while it makes all communicators of a process. */
+/* NCCL may call itself through the loader while it makes communicators. */
 static _Thread_local bool inside;
 
 static ncclResult_t get_id(ncclUniqueId *id) {
@@ -78,16 +78,26 @@ static ncclResult_t get_id(ncclUniqueId *id) {
 }
 
 static ncclResult_t init_rank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank) {
+  if (inside) {
+    return lcomm_nccl_below()->CommInitRank(comm, ranks, id, rank);
+  }
   lcomm_nccl_origin origin = meeting(&id, ranks, rank, NULL);
+  inside = true;
   ncclResult_t result = lcomm_nccl_below()->CommInitRank(comm, ranks, id, rank);
-  return inside ? result : lcomm_nccl_over_made(result, comm, &origin);
+  inside = false;
+  return lcomm_nccl_over_made(result, comm, &origin);
 }
 
 static ncclResult_t init_rank_config(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
                                      ncclConfig_t *config) {
+  if (inside) {
+    return lcomm_nccl_below()->CommInitRankConfig(comm, ranks, id, rank, config);
+  }
   lcomm_nccl_origin origin = meeting(&id, ranks, rank, config);
+  inside = true;
   ncclResult_t result = lcomm_nccl_below()->CommInitRankConfig(comm, ranks, id, rank, config);
-  return inside ? result : lcomm_nccl_over_made(result, comm, &origin);
+  inside = false;
+  return lcomm_nccl_over_made(result, comm, &origin);
 }
 
 /* All ranks meet at the place of the first id; the others' are taken out, in a copy. */
