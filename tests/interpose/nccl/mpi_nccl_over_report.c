@@ -35,6 +35,7 @@ static void nothing_changes_and_the_table_says_what_would(void) {
 
 static const mpi_property properties[] = {
     PROPERTY(nothing_changes_and_the_table_says_what_would),
+    PROPERTY(the_device_comes_to_an_end),
 };
 
 static int report_main(int *argc, char ***argv, const mpi_property *all, int count) {

@@ -71,6 +71,7 @@ static void the_table_says_what_became_of_sums(void) {
 static const mpi_property properties[] = {
     PROPERTY(what_libcomm_cannot_serve_is_not_made),
     PROPERTY(the_table_says_what_became_of_sums),
+    PROPERTY(the_device_comes_to_an_end),
 };
 
 static int required_main(int *argc, char ***argv, const mpi_property *all, int count) {
