@@ -90,7 +90,7 @@ static void sum_in_a_group(const device_rank *all, int count) {
 }
 
 static void a_group_has_sums_of_all_ranks(void) {
-  device_rank all[DEVICES] = {{NULL}};
+  device_rank all[DEVICES] = {{.comm = NULL}};
   begin_ranks(all, lossy);
   for (int round = 0; round < 2; round++) {
     for (int shape = 0; shape < SHAPES; shape++) {
@@ -105,7 +105,7 @@ static void a_group_has_sums_of_all_ranks(void) {
 
 /* What is in the streams before is waited for, and what comes behind sees the sums. */
 static void sums_of_a_group_are_in_order_with_streams(void) {
-  device_rank all[DEVICES] = {{NULL}};
+  device_rank all[DEVICES] = {{.comm = NULL}};
   begin_ranks(all, lossy);
   for (int shape = 0; shape < SHAPES; shape++) {
     size_t size = (size_t)counts[shape] * sizeof(float);
@@ -131,7 +131,7 @@ static void sums_of_a_group_are_in_order_with_streams(void) {
 
 static void a_group_has_parts_of_sums(void) {
   enum { EACH = 1000 };
-  device_rank all[DEVICES] = {{NULL}};
+  device_rank all[DEVICES] = {{.comm = NULL}};
   begin_ranks(all, lossy);
   put_all(all, EACH * ranks());
   fine(ncclGroupStart());
@@ -150,7 +150,7 @@ static void a_group_has_parts_of_sums(void) {
 }
 
 static void all_devices_of_one_call_are_ranks(void) {
-  device_rank all[DEVICES] = {{NULL}};
+  device_rank all[DEVICES] = {{.comm = NULL}};
   ncclComm_t comms[DEVICES] = {NULL};
   begin_ranks(all, lossy);
   pose_as_nodes(DEVICES);
@@ -188,7 +188,7 @@ static void *sums_of_thread(void *argument) {
 }
 
 static void threads_have_a_rank_each(void) {
-  device_rank all[DEVICES] = {{NULL}};
+  device_rank all[DEVICES] = {{.comm = NULL}};
   pthread_t threads[DEVICES];
   begin_ranks(all, lossy);
   put_all(all, SUM_COUNT);
@@ -232,7 +232,7 @@ static double largest_difference(int steps) {
 
 /* A sum of another length breaks the pattern, and the next one brings what was left out. */
 static void what_is_left_out_comes_later(void) {
-  device_rank all[DEVICES] = {{NULL}};
+  device_rank all[DEVICES] = {{.comm = NULL}};
   memset(applied, 0, sizeof(applied));
   begin_ranks(all, "net=topk:0.05+ef min=1K");
   put_all(all, SUM_COUNT);

@@ -105,7 +105,7 @@ static void close_rank(const rank_data *it) {
 }
 
 static void work_with_all_devices(void) {
-  rank_data all[DEVICES_MAX] = {{NULL}};
+  rank_data all[DEVICES_MAX] = {{.comm = NULL}};
   ncclComm_t comms[DEVICES_MAX] = {NULL};
   int devices = 0;
   CUDA(cudaGetDeviceCount(&devices));
@@ -153,7 +153,7 @@ static ncclUniqueId share_id(int rank, const char *path) {
 }
 
 int main(int argc, char **argv) {
-  rank_data mine = {NULL};
+  rank_data mine = {.comm = NULL};
   if (argc == 2 && strcmp(argv[1], "devices") == 0) {
     work_with_all_devices();
     return 0;
