@@ -53,6 +53,9 @@ fi
 # What the loader would take, at the places where it looks for it.
 mkdir -p "$root/lib" "$root/proc" "$root/dev" "$root/tmp" "$root/sys"
 cp "$work/without_mpi" "$root/"
+if [ -n "${SAN:-}" ]; then # what is forgiven is read there, too
+  mkdir -p "$root$PWD/tests/support" && cp tests/support/*.supp "$root$PWD/tests/support/"
+fi
 LD_LIBRARY_PATH=$build ldd "$work/without_mpi" | grep -oE '/[^ ]+ \(0x' | while read -r file _; do
   mkdir -p "$root$(dirname "$file")"
   cp -L "$file" "$root/lib/"

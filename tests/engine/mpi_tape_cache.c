@@ -7,6 +7,7 @@
 
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/exec.h"
+#include "libcomm/engine/operation.h"
 #include "tests/engine/tape_calls.h"
 
 enum { ROUNDS = 10 };
@@ -31,11 +32,12 @@ static uint64_t misses_of(lcomm_comm *comm) {
   return misses;
 }
 
-/* Until no run is in use. */
+/* Until no run is in use. No thread moves what one rank does alone. */
 static void settle(lcomm_comm *comm) {
-  bool idle = false;
+  bool idle = false, moved = false;
   while (!idle) {
     require_fine(comm, lcomm_enter(comm));
+    require_fine(comm, lcomm_operations_move(comm, &moved));
     idle = comm->runs.played == 0;
     lcomm_leave(comm);
     sched_yield();
