@@ -156,6 +156,7 @@ void lcomm_call_watch_begin(lcomm_comm *comm, lcomm_operation *operation) {
   bool alone = comm->operations.first == operation && comm->operations.last == operation;
   operation->watched_hash = acts && alone ? run->plan->hash : 0;
   operation->watched_from = count_started(comm);
+  operation->returned_s = operation->begun_s; /* until it does */
 }
 
 void lcomm_call_watch_return(lcomm_operation *operation) {
