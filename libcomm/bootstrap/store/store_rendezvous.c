@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/bootstrap/store/store_address.h"
 #include "libcomm/bootstrap/store/store_internal.h"
 
 static const double HELLO_S = 5;    /* for a visitor to say who it is */

@@ -53,10 +53,6 @@ int lcomm_socket_connect(const char *address, int port, unsigned first, double u
 /* Bytes that this thread has read and written with these functions. */
 uint64_t lcomm_socket_bytes(void);
 
-/* Where the other side of a connection is, as others may reach its host; the port is left. WAY_STAR
- * where that is not known. */
-void lcomm_socket_place_of(int fd, lcomm_store_place *place);
-
 /* Listen at a free port of the address that this side of a connection has; at all of this host's
  * where that is loopback and others come from outside. -1 without one. */
 int lcomm_socket_listen_beside(int fd, bool one_host, int *port);
@@ -67,6 +63,9 @@ int lcomm_socket_connect_to(const lcomm_store_place *place, int fd, double until
 /* The connection breaks when the other host's system acknowledges nothing for so
  * long; 0: as the system has it. A process that stands still is no reason. */
 void lcomm_socket_expect(int fd, double acknowledged_s);
+
+/* Small messages leave at once. */
+void lcomm_socket_hurry(int fd);
 
 /* poll(), but 0 when a signal came; -1 with errno. */
 int lcomm_socket_poll(struct pollfd *sockets, int count, int wait_ms);
