@@ -17,6 +17,7 @@
 #include "libcomm/base/verdict.h"
 #include "libcomm/comm/announce.h"
 #include "libcomm/comm/create.h"
+#include "libcomm/comm/create_internal.h"
 #include "libcomm/engine/lost_ranks.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/progress_thread.h"
@@ -26,18 +27,9 @@
 #include "libcomm/tensor/bucket.h"
 #include "libcomm/tensor/residual.h"
 #include "libcomm/topo/topo_file.h"
-#include "libcomm/transport/mpi/mpi_table.h"
 
-/* What is known while a communicator is made, besides the communicator itself. */
-typedef struct init_context {
-  const lcomm_bootstrap *base;
-  lcomm_summary_mode summary;
-  lcomm_topo topo_file; /* of LCOMM_TOPO_FILE, or empty */
-  lcomm_handshake *all, *mine;
-} init_context;
-
-static lcomm_status complain(int rank, const lcomm_identity *identity, lcomm_status status,
-                             const char *sentence) {
+lcomm_status lcomm_create_complain(int rank, const lcomm_identity *identity, lcomm_status status,
+                                   const char *sentence) {
   return lcomm_error_thread(status, "rank %d (host %.63s): %s", rank, identity->host, sentence);
 }
 
@@ -52,12 +44,13 @@ static void say_taken(const lcomm_comm *comm, lcomm_topo_taken taken) {
   }
 }
 
-static lcomm_status make_topology(lcomm_comm *comm, const init_context *m) {
+static lcomm_status make_topology(lcomm_comm *comm, const lcomm_create_context *m) {
   const lcomm_handshake *all = m->all;
   lcomm_why error = {"out of memory"};
   lcomm_identity *identities = calloc((size_t)comm->size, sizeof *identities);
   if (!identities) {
-    return complain(comm->rank, &all[comm->rank].identity, LCOMM_ERR_MEMORY, error.text);
+    return lcomm_create_complain(comm->rank, &all[comm->rank].identity, LCOMM_ERR_MEMORY,
+                                 error.text);
   }
   for (int i = 0; i < comm->size; i++) {
     identities[i] = all[i].identity;
@@ -69,7 +62,7 @@ static lcomm_status make_topology(lcomm_comm *comm, const init_context *m) {
     say_taken(comm, lcomm_topo_take(&comm->topo, &m->topo_file));
   }
   if (status != LCOMM_OK) {
-    return complain(comm->rank, &all[comm->rank].identity, status, error.text);
+    return lcomm_create_complain(comm->rank, &all[comm->rank].identity, status, error.text);
   }
   return LCOMM_OK;
 }
@@ -106,7 +99,8 @@ static lcomm_status join_world(lcomm_comm *comm, const lcomm_handshake *all) {
   return status;
 }
 
-static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, init_context *m) {
+static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config,
+                                lcomm_create_context *m) {
   lcomm_handshake *all = m->all;
   size_t size = 0;
   lcomm_handshake_prepare(comm, config, &m->summary, &m->topo_file, m->mine);
@@ -126,42 +120,8 @@ static lcomm_status shake_hands(lcomm_comm *comm, const lcomm_config *config, in
   return LCOMM_OK;
 }
 
-static bool allows_driver(const lcomm_comm *comm) {
-  return !lcomm_links_use(&comm->links, "mpi") || lcomm_mpi_allows_threads();
-}
-
-/* In percent; 0 when it cannot be found out. */
-static uint64_t find_share(const lcomm_comm *comm, const init_context *m) {
-  lcomm_processors *all = calloc((size_t)comm->size, sizeof *all);
-  for (int i = 0; all && i < comm->size; i++) {
-    all[i] = m->all[i].processors;
-  }
-  uint64_t share = all ? lcomm_processors_share(all, comm->size, comm->rank) : 0;
-  free(all);
-  return share;
-}
-
-/* A thread that shares a processor with the program, or with another rank, costs more
- * than it hides. All ranks of a machine find the same. */
-static void choose_progress(lcomm_comm *comm, uint64_t share) {
-  char text[256], who[96];
-  bool enough = comm->size > 1 && share >= LCOMM_PROCESSORS_ENOUGH;
-  comm->wants_progress_thread = enough && comm->allows_progress_thread;
-  snprintf(text, sizeof(text), "%s: progress %s: %llu.%02llu processors for each rank%s",
-           lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
-           comm->wants_progress_thread ? "by a thread, from the first call that does not block"
-                                       : "in calls",
-           (unsigned long long)(share / 100), (unsigned long long)(share % 100),
-           enough && !comm->wants_progress_thread
-               ? ", but MPI was not initialised with MPI_THREAD_MULTIPLE"
-               : "");
-  if (lcomm_local_rank(comm) == 0) {
-    lcomm_log_info(text);
-  }
-}
-
 /* Links to all peers, on all ranks or on none. */
-static lcomm_status open_links(lcomm_comm *comm, const init_context *m) {
+static lcomm_status open_links(lcomm_comm *comm, const lcomm_create_context *m) {
   lcomm_why why = {.text = "out of memory"};
   lcomm_identity *identities = calloc((size_t)comm->size, sizeof *identities);
   lcomm_transport_introduction *introductions = calloc((size_t)comm->size, sizeof *introductions);
@@ -185,48 +145,13 @@ static lcomm_status open_links(lcomm_comm *comm, const init_context *m) {
   free(introductions);
   free(identities);
   if (status != LCOMM_OK) {
-    return complain(comm->rank, &m->mine->identity, status, why.text);
+    return lcomm_create_complain(comm->rank, &m->mine->identity, status, why.text);
   }
   return LCOMM_OK;
-}
-
-/* Who moves operations, and how a rank waits that has no processor to itself. */
-static lcomm_status choose_waiting(lcomm_comm *comm, const init_context *m) {
-  lcomm_why why;
-  uint64_t share = find_share(comm, m);
-  comm->waiting.crowded = share < 100;
-  comm->allows_progress_thread = allows_driver(comm);
-  if (comm->settings.progress == LCOMM_PROGRESS_AUTO) {
-    choose_progress(comm, share);
-    return LCOMM_OK;
-  }
-  if (comm->settings.progress == LCOMM_PROGRESS_CALLS) {
-    return LCOMM_OK;
-  }
-  if (!comm->allows_progress_thread) {
-    return complain(comm->rank, &m->mine->identity, LCOMM_ERR_UNSUPPORTED,
-                    "a progress thread moves messages over MPI only where MPI was initialised "
-                    "with MPI_THREAD_MULTIPLE; do that, or set LCOMM_PROGRESS to auto or calls");
-  }
-  lcomm_status status = lcomm_progress_thread_start(comm, 0, &why);
-  if (status != LCOMM_OK) {
-    return complain(comm->rank, &m->mine->identity, status, why.text);
-  }
-  return LCOMM_OK;
-}
-
-/* Can choose_waiting() fail on some rank? */
-static bool some_may_fail(const lcomm_comm *comm, const init_context *m) {
-  for (int i = 0; i < comm->size; i++) {
-    if (m->all[i].progress != LCOMM_PROGRESS_AUTO && m->all[i].progress != LCOMM_PROGRESS_CALLS) {
-      return true;
-    }
-  }
-  return false;
 }
 
 /* All ranks have come this far, or none goes on. */
-static lcomm_status agree(lcomm_comm *comm, const init_context *m, lcomm_status mine) {
+static lcomm_status agree(lcomm_comm *comm, const lcomm_create_context *m, lcomm_status mine) {
   lcomm_verdict verdict;
   char sentence[288];
   lcomm_status status = lcomm_verdict_gather(m->base, mine, &verdict);
@@ -237,7 +162,7 @@ static lcomm_status agree(lcomm_comm *comm, const init_context *m, lcomm_status 
   if (verdict.status != LCOMM_OK && mine == LCOMM_OK) {
     snprintf(sentence, sizeof(sentence), "rank %d (host %.63s) could not go on: %s", verdict.rank,
              m->all[verdict.rank].identity.host, verdict.text);
-    complain(comm->rank, &m->mine->identity, verdict.status, sentence);
+    lcomm_create_complain(comm->rank, &m->mine->identity, verdict.status, sentence);
   }
   return verdict.status;
 }
@@ -251,7 +176,7 @@ static void describe_capture(const lcomm_comm *comm) {
   }
 }
 
-static void open_summary(lcomm_comm *comm, const init_context *m) {
+static void open_summary(lcomm_comm *comm, const lcomm_create_context *m) {
   lcomm_summary_about about = {.rank = comm->rank, .size = comm->size, .nodes = comm->topo.nodes};
   snprintf(about.host, sizeof(about.host), "%s", m->mine->identity.host);
   snprintf(about.policy, sizeof(about.policy), "%s", comm->settings.policy_text);
@@ -265,31 +190,7 @@ static void open_summary(lcomm_comm *comm, const init_context *m) {
                                            : NULL);
 }
 
-lcomm_status lcomm_bootstrap_check(const lcomm_bootstrap *base, lcomm_comm *const *comm) {
-  if (!base || !comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_create: a pointer is NULL");
-  }
-  if (base->world_size < 1 || base->rank < 0 || base->rank >= base->world_size ||
-      !base->allgather) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
-                              "lcomm_create: rank %d of %d ranks is no place, or there is no "
-                              "allgather function",
-                              base->rank, base->world_size);
-  }
-  return LCOMM_OK;
-}
-
-lcomm_config lcomm_config_take(const lcomm_config *given) {
-  lcomm_config taken = LCOMM_CONFIG_INIT;
-  if (given && given->struct_size > 0 && given->struct_size <= sizeof(taken)) {
-    memcpy(&taken, given, given->struct_size);
-  } else if (given) {
-    taken.struct_size = 0;
-  }
-  return taken;
-}
-
-static void begin_trace(lcomm_comm *comm, const init_context *m) {
+static void begin_trace(lcomm_comm *comm, const lcomm_create_context *m) {
   bool *elsewhere = calloc((size_t)comm->size, sizeof *elsewhere);
   bool everywhere = elsewhere != NULL;
   for (int i = 0; everywhere && i < comm->size; i++) {
@@ -314,7 +215,7 @@ static void take_processes(lcomm_comm *comm, const lcomm_handshake *all) {
   lcomm_lost_ranks_forget(comm);
 }
 
-static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, init_context *m) {
+static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, lcomm_create_context *m) {
   LCOMM_TRY(shake_hands(comm, config, m));
   LCOMM_TRY(open_links(comm, m));
   take_processes(comm, m->all);
@@ -322,8 +223,8 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, init_cont
   if (comm->trace) {
     begin_trace(comm, m);
   }
-  lcomm_status status = choose_waiting(comm, m);
-  if (some_may_fail(comm, m)) {
+  lcomm_status status = lcomm_create_choose_waiting(comm, m);
+  if (lcomm_create_waiting_may_fail(comm, m)) {
     status = agree(comm, m, status);
   }
   if (status == LCOMM_OK) {
@@ -346,8 +247,9 @@ lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_co
   LCOMM_TRY(lcomm_bootstrap_check(bootstrap ? &bootstrap->base : NULL, comm));
   lcomm_descriptors_raise();
   lcomm_comm *made = calloc(1, sizeof *made);
-  init_context m = {.base = &bootstrap->base,
-                    .all = calloc((size_t)bootstrap->base.world_size + 1, sizeof(lcomm_handshake))};
+  lcomm_create_context m = {
+      .base = &bootstrap->base,
+      .all = calloc((size_t)bootstrap->base.world_size + 1, sizeof(lcomm_handshake))};
   if (made) {
     made->size = bootstrap->base.world_size;
   }
