@@ -60,6 +60,12 @@ typedef struct lcomm_ucx_transport {
   char devices[LCOMM_UCX_DEVICES_MAX]; /* that it was given, for people */
 } lcomm_ucx_transport;
 
+/* --------------------------------------------------- the beginning, ucx_open.c */
+
+/* As in lcomm_transport_table. */
+lcomm_status lcomm_ucx_open(const lcomm_transport_setup *setup, lcomm_transport **transport,
+                            lcomm_why *why);
+
 /* ------------------------------------------------- requests, ucx_request.c */
 
 /* What became of what a call of UCX returned: UCS_INPROGRESS, UCS_OK, an error. */
