@@ -9,111 +9,25 @@
 
 #include "tools/common/tool_cache.h"
 #include "tools/common/tool_units.h"
-
-static const char usage[] =
-    "usage: simulate [OPTIONS]\n"
-    "Simulate training steps event by event, over the schedules, plans and policies of libcomm, "
-    "on\n"
-    "machines that are not there.\n"
-    "The world:\n"
-    "  --nodes N             (default 4)\n"
-    "  --sweep LIST          several numbers of nodes: 2,4,8 or 2-1024, which doubles\n"
-    "  --ranks N             of each node (default 8)\n"
-    "  --topology FILE       nodes, ranks and what links cost, as libcomm-info --topology and\n"
-    "                        --measure print them\n"
-    "  --link LIST           between nodes: names (--list-links), or rates such as 200mbit for "
-    "TCP\n"
-    "                        (default 25g, or as the topology says)\n"
-    "  --inside NAME         inside a node: a name, or a rate such as 20GB\n"
-    "  --cards N             network cards of a node (default 1)\n"
-    "  --latency TIME        of a message between nodes, such as 30us or 20ms\n"
-    "  --message TIME        of a processor for a message between nodes, at each end\n"
-    "  --byte-ns NS          of a processor for a byte between nodes, at each end\n"
-    "  --burst SIZE          that a card lets pass at once after a pause (default 0)\n"
-    "  --processors N        of a node, for communication and backward passes of all its ranks\n"
-    "                        (default 0: each rank has one for communication, and computes\n"
-    "                        elsewhere)\n"
-    "  --one-machine         all nodes share these processors, as emulated hosts do\n"
-    "  --cache SIZE          that these processors share, or here: what this machine has; vectors\n"
-    "                        in it have the speeds of the smallest size (default 0: all are in\n"
-    "                        memory)\n"
-    "What is computed:\n"
-    "  --parameters N        such as 350M or 1G (default 100M), in tensors of --tensor\n"
-    "  --tensor SIZE         in bytes (default 25M)\n"
-    "  --compute TIME        of forward and backward together (default 0)\n"
-    "  --fill                instead: a copy fills the tensors, as allreduce_perf --tensors does\n"
-    "  --tokens N            of a rank in a step, which take 6 floating-point operations for each\n"
-    "                        parameter, at ...\n"
-    "  --tflops N            ... so many 10^12 a second\n"
-    "  --workload FILE       tensors with their times instead, as JSON (README.md)\n"
-    "  --computation TRACE   tensors with their times from the trace of a rank (LCOMM_TRACE)\n"
-    "  --speeds FILE         of codecs, as codec_bench --json prints them, of the largest size\n"
-    "                        (default: built in)\n"
-    "  --launch TIME         of each computation besides, such as 4us on a GPU (default 0)\n"
-    "How it is sent:\n"
-    "  --policy POLICY       up to 8 times; the first is what others are compared with (default\n"
-    "                        exact, net=int8 and net=topk:0.01+ef)\n"
-    "  --type TYPE           float32, float16 or bfloat16 (default float32)\n"
-    "  --calls               all-reduces of plain buffers instead of tensors\n"
-    "  --steps N             training steps; of several the first does not count (default 1)\n"
-    "  --symmetry MODE       auto, on, off: may node 0 stand for all (default auto)\n"
-    "What is shown:\n"
-    "  --trace FILE          a timeline for Perfetto; of one world and one policy\n"
-    "  --json                results for programs\n"
-    "  --list-links          names of links, with what they mean\n"
-    "  --version\n"
-    "  --help\n"
-    "Columns: step, with backward; communication, while some bucket is on its way; hidden, the\n"
-    "share of that while the step computes; sent by a network card, with packet headers, and its\n"
-    "messages; wire, the time that takes at the card's rate; memory of a rank besides gradients;\n"
-    "times as fast as the first policy.\n"
-    "Exit status: 1 a case cannot be simulated, 2 bad usage, or a file that cannot be read.\n";
-
-void simulate_options_help(void) {
-  fputs(usage, stdout);
-}
+#include "tools/simulation/simulate_text.h"
 
 /* ---------------------------------------------------------------- numbers */
 
-/* "20ms", "30us", "1.5s"; "0". */
-static bool read_time(const char *text, double *seconds) {
-  static const struct {
-    const char *name;
-    double seconds;
-  } units[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
-  char *rest = NULL;
-  double value = strtod(text, &rest);
-  if (strspn(text, "0123456789.") == 0 || !(value >= 0 && value <= 1e5)) {
-    return false;
-  }
-  if (value == 0 && *rest == '\0') {
-    *seconds = 0;
-    return true;
-  }
-  for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-    if (strcmp(rest, units[i].name) == 0) {
-      *seconds = value * units[i].seconds;
-      return *seconds <= 1e4;
-    }
-  }
-  return false;
-}
-
 static bool read_latency(tool_command_line *line, const char *value) {
-  return read_time(value, &((simulate_options *)line->options)->latency_s);
+  return simulate_text_time(value, &((simulate_options *)line->options)->latency_s);
 }
 
 static bool read_message(tool_command_line *line, const char *value) {
-  return read_time(value, &((simulate_options *)line->options)->message_s);
+  return simulate_text_time(value, &((simulate_options *)line->options)->message_s);
 }
 
 static bool read_compute(tool_command_line *line, const char *value) {
-  return read_time(value, &((simulate_options *)line->options)->compute_s);
+  return simulate_text_time(value, &((simulate_options *)line->options)->compute_s);
 }
 
 static bool read_launch(tool_command_line *line, const char *value) {
   double seconds = 0;
-  bool good = read_time(value, &seconds);
+  bool good = simulate_text_time(value, &seconds);
   ((simulate_options *)line->options)->launch_us = seconds * 1e6;
   return good;
 }
@@ -127,32 +41,13 @@ static bool read_tflops(tool_command_line *line, const char *value) {
   return tool_units_read_number(value, 0, &((simulate_options *)line->options)->tflops);
 }
 
-/* Parameters and tokens: powers of 1000. */
-static bool read_count(const char *text, double most, uint64_t *count) {
-  static const char prefixes[] = "KMGT";
-  char *rest = NULL;
-  double value = strtod(text, &rest);
-  if (strspn(text, "0123456789.") == 0 || !(value > 0)) {
-    return false;
-  }
-  const char *prefix = *rest == '\0' ? NULL : strchr(prefixes, *rest == 'k' ? 'K' : *rest);
-  for (int i = 0; prefix && i <= prefix - prefixes; i++) {
-    value *= 1000;
-  }
-  if ((*rest != '\0' && (!prefix || rest[1] != '\0')) || !(value >= 1 && value <= most)) {
-    return false;
-  }
-  *count = (uint64_t)(value + 0.5);
-  return true;
-}
-
 static bool read_parameters(tool_command_line *line, const char *value) {
-  return read_count(value, (double)SIMULATE_PARAMETERS_MAX,
-                    &((simulate_options *)line->options)->parameters);
+  return simulate_text_count(value, (double)SIMULATE_PARAMETERS_MAX,
+                             &((simulate_options *)line->options)->parameters);
 }
 
 static bool read_tokens(tool_command_line *line, const char *value) {
-  return read_count(value, 1e12, &((simulate_options *)line->options)->tokens);
+  return simulate_text_count(value, 1e12, &((simulate_options *)line->options)->tokens);
 }
 
 static bool read_size(const char *value, uint64_t least, uint64_t *size) {
@@ -406,26 +301,4 @@ tool_parse simulate_options_parse(int argc, char **argv, simulate_options *made,
   }
   fill_in(made);
   return parse;
-}
-
-simulate_settings simulate_options_settings(const simulate_options *o, size_t link,
-                                            const lcomm_topo *topo) {
-  simulate_settings settings = {.cards = o->cards,
-                                .processors = o->processors,
-                                .one_machine = o->one_machine,
-                                .cache = (double)o->cache_size,
-                                .fills = o->fills,
-                                .steps = o->steps};
-  for (int i = 0; i < LCOMM_LINK_COUNT; i++) {
-    settings.links[i] =
-        o->inside.name[0] != '\0' ? o->inside.link : simulate_links_of_cost(&topo->cost[i]);
-  }
-  simulate_link *net = &settings.links[LCOMM_LINK_NET];
-  *net = link < o->link_count ? o->links[link].link
-                              : simulate_links_of_cost(&topo->cost[LCOMM_LINK_NET]);
-  net->latency = o->latency_s >= 0 ? simulate_time_of(o->latency_s) : net->latency;
-  net->message = o->message_s >= 0 ? simulate_time_of(o->message_s) : net->message;
-  net->processor_ns_byte = o->byte_ns >= 0 ? o->byte_ns : net->processor_ns_byte;
-  net->burst_size = o->burst_size;
-  return settings;
 }
