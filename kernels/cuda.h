@@ -134,6 +134,14 @@ typedef struct lcomm_cuda_number {
   bool is_awaited;
 } lcomm_cuda_number;
 
+/* The same of a number that is read, in pinned memory, when the launch comes to it. Nobody waits
+ * where `passed`, in pinned memory, is not 0. */
+typedef struct lcomm_cuda_gate {
+  uint32_t *place;
+  const uint32_t *number, *passed;
+  bool is_awaited;
+} lcomm_cuda_gate;
+
 /* Sums, minima and maxima of elements that no codec touches: destination =
  * factor * (source 0 op source 1 ...), sources as in kernels/plain.h. The factor
  * is for float64 only, 1 for integers. */
@@ -233,6 +241,7 @@ typedef struct lcomm_cuda_kernels {
 
   /* One after the other, in a launch for each LCOMM_CUDA_NUMBERS_MAX of them. */
   int (*numbers)(const lcomm_cuda_number *list, uint32_t count, void *stream);
+  int (*gates)(const lcomm_cuda_gate *list, uint32_t count, void *stream);
 
   /* 16-bit values of a program (kind F16 or BF16), at any even address, to float32 and
    * back: destination = factor * value; half = RNE(source). Slower than sum and

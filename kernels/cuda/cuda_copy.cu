@@ -24,7 +24,7 @@ typedef struct copy_list_args {
 } copy_list_args;
 
 typedef struct fetch_piece {
-  const uint8_t *const volatile *from; /* the host writes it */
+  const uint8_t *const *from; /* the host writes it */
   uint8_t *to;
   uint64_t size;
 } fetch_piece;
@@ -90,7 +90,7 @@ LCOMM_KERNEL(copy_list, copy_list_args) {
 LCOMM_KERNEL(fetch_list, fetch_list_args) {
   lcomm_list_place place = lcomm_list_place_of(&a.blocks);
   const fetch_piece *piece = &a.piece[place.piece];
-  const uint8_t *from = *piece->from;
+  const uint8_t *from = lcomm_load_place_of_host(piece->from);
   if (from) {
     copy_tile(from, piece->to, (uint64_t)place.block * TILE, piece->size);
   }
@@ -129,8 +129,7 @@ extern "C" int lcomm_cuda_run_fetch_list(const lcomm_cuda_fetch *list, uint32_t 
     return LCOMM_CUDA_INVALID_VALUE;
   }
   for (uint32_t i = 0; i < count; i++) {
-    fetch_piece piece = {(const uint8_t *const volatile *)list[i].from, (uint8_t *)list[i].to,
-                         list[i].size};
+    fetch_piece piece = {(const uint8_t *const *)list[i].from, (uint8_t *)list[i].to, list[i].size};
     args.piece[i] = piece;
     if (!piece.from || !piece.to || !lcomm_list_add(&args.blocks, blocks_of(piece.size))) {
       return LCOMM_CUDA_INVALID_VALUE;

@@ -22,6 +22,7 @@ int lcomm_cuda_run_decode_list(const lcomm_cuda_decode *list, uint32_t count, vo
 int lcomm_cuda_run_copy_list(const lcomm_cuda_copy *list, uint32_t count, void *stream);
 int lcomm_cuda_run_fetch_list(const lcomm_cuda_fetch *list, uint32_t count, void *stream);
 int lcomm_cuda_run_numbers(const lcomm_cuda_number *list, uint32_t count, void *stream);
+int lcomm_cuda_run_gates(const lcomm_cuda_gate *list, uint32_t count, void *stream);
 int lcomm_cuda_run_unaligned16_load(lcomm_cuda_kind kind, const void *codes, float factor,
                                     float *destination, uint64_t n, void *stream);
 int lcomm_cuda_run_unaligned16_store(lcomm_cuda_kind kind, const float *source, void *codes,

@@ -50,6 +50,10 @@ LCOMM_DEVICE uint32_t lcomm_load_of_host(const uint32_t *place) {
   return value;
 }
 
+LCOMM_DEVICE const uint8_t *lcomm_load_place_of_host(const uint8_t *const *place) {
+  return *(const uint8_t *const volatile *)place;
+}
+
 LCOMM_DEVICE void lcomm_store_for_host(uint32_t *place, uint32_t value) {
   __threadfence_system();
   *(volatile uint32_t *)place = value;

@@ -15,6 +15,7 @@ const lcomm_cuda_kernels lcomm_cuda_kernels_table = {
     .copy_list = lcomm_cuda_run_copy_list,
     .fetch_list = lcomm_cuda_run_fetch_list,
     .numbers = lcomm_cuda_run_numbers,
+    .gates = lcomm_cuda_run_gates,
     .unaligned16_load = lcomm_cuda_run_unaligned16_load,
     .unaligned16_store = lcomm_cuda_run_unaligned16_store,
     .fold = lcomm_cuda_run_fold,

@@ -65,6 +65,18 @@ lcomm_status lcomm_device_memory_free(void *memory) {
                : LCOMM_ERR_SYSTEM;
 }
 
+/* The host cannot wait for a stream that is captured. */
+static lcomm_status check_not_captured(const lcomm_device_table *table, const char *call,
+                                       void *stream) {
+  uint64_t capture = 0;
+  LCOMM_TRY(ended(table, call, table->stream.captured(stream, &capture)));
+  return capture == 0
+             ? LCOMM_OK
+             : lcomm_error_thread(
+                   LCOMM_ERR_ARGUMENT,
+                   "%s: the stream is captured into a graph, so nothing of it is done", call);
+}
+
 static lcomm_status copy(const char *call, void *to, const void *from, size_t size, void *stream,
                          int waits) {
   if (size == 0) {
@@ -77,6 +89,7 @@ static lcomm_status copy(const char *call, void *to, const void *from, size_t si
   if (!table) {
     return LCOMM_ERR_SYSTEM;
   }
+  LCOMM_TRY(waits ? check_not_captured(table, call, stream) : LCOMM_OK);
   int error = table->copy(to, from, size, stream);
   error = error || !waits ? error : table->stream.finish(stream);
   return ended(table, call, error);
@@ -95,13 +108,7 @@ lcomm_status lcomm_device_read(void *to, const void *from, size_t size, void *st
 /* With the memory's device in use. */
 static lcomm_status finish(const lcomm_device_table *table, void *stream) {
   static const char call[] = "lcomm_device_finish";
-  uint64_t capture = 0;
-  LCOMM_TRY(ended(table, call, table->stream.captured(stream, &capture)));
-  if (capture != 0) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
-                              "%s: the stream is captured into a graph, so nothing of it is done",
-                              call);
-  }
+  LCOMM_TRY(check_not_captured(table, call, stream));
   return ended(table, call, table->stream.finish(stream));
 }
 

@@ -52,6 +52,10 @@ typedef struct lcomm_device_memory {
   int (*managed_get)(size_t size, void **memory);
   int (*pinned_get)(size_t size, void **memory); /* readable and writable by host and device */
   int (*pinned_free)(void *memory);
+  /* Memory of the host that others have made, that processes share say: whole pages of it become
+   * pinned memory, at the same address, until unpin, and stay their owner's. */
+  int (*pin)(void *memory, size_t size);
+  int (*unpin)(void *memory);
 } lcomm_device_memory;
 
 /* What a stream does with a number in pinned memory, which the host and other streams change, too.
@@ -66,6 +70,14 @@ typedef struct lcomm_device_number {
   uint32_t *place; /* aligned */
   uint32_t number;
 } lcomm_device_number;
+
+/* The same of a number that changes between launches of a graph: it is read, in pinned memory, when
+ * the stream comes to it. Nobody waits where `passed`, in pinned memory, is not 0. */
+typedef struct lcomm_device_gate {
+  lcomm_device_number_task task;
+  uint32_t *place; /* aligned */
+  const uint32_t *number, *passed;
+} lcomm_device_gate;
 
 typedef struct lcomm_device_stream {
   /* Streams as programs make them; they do not wait for the legacy default stream. */
@@ -90,6 +102,8 @@ typedef struct lcomm_device_stream {
    * what waits for the whole device waits for that, too. The list is copied. In
    * a stream that is captured each launch of the graph does the same again. */
   int (*numbers)(void *stream, const lcomm_device_number *list, uint32_t count);
+  /* The same of gates, by kernels of one thread. */
+  int (*gates)(void *stream, const lcomm_device_gate *list, uint32_t count);
 } lcomm_device_stream;
 
 typedef struct lcomm_device_event {

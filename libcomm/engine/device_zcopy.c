@@ -9,8 +9,10 @@
 #include "codecs/wire.h"
 #include "libcomm/base/env.h"
 #include "libcomm/engine/exec_internal.h"
+#include "libcomm/engine/gates.h"
 #include "libcomm/engine/memory_handle.h"
 #include "libcomm/engine/peer_memory.h"
+#include "libcomm/engine/recording.h"
 #include "libcomm/engine/run_device.h"
 
 /* --------------------------------------------------------------- what may stay */
@@ -160,6 +162,17 @@ static lcomm_status is_no_payload(lcomm_run *run, const lcomm_step *step) {
       lcomm_comm_who(run->comm, step->peer, who, sizeof(who)));
 }
 
+/* In this process, and on which device. */
+static const uint8_t *find_memory(const lcomm_run *run, int peer, const lcomm_device_ipc *memory,
+                                  int *ordinal) {
+  if (!run->recording) {
+    return lcomm_peer_memory_at(run->comm, peer, memory, ordinal);
+  }
+  *ordinal = run->device->ordinal;
+  const lcomm_gates *gates = run->recording->gates;
+  return gates ? lcomm_gates_at(gates, run->comm, peer, memory) : NULL;
+}
+
 lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t index, bool *over) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   lcomm_slot_memory *slot = &run->slots[step->slot];
@@ -167,7 +180,7 @@ lcomm_status lcomm_device_receive_handle(lcomm_run *run, uint32_t index, bool *o
   LCOMM_TRY(lcomm_exec_copy_zcopy(run, step->slot, 0, sizeof(it), &it));
   int ordinal = LCOMM_DEVICE_NONE;
   const uint8_t *there = lcomm_memory_handle_fits(&it, slot->wire_size)
-                             ? lcomm_peer_memory_at(run->comm, step->peer, &it.memory, &ordinal)
+                             ? find_memory(run, step->peer, &it.memory, &ordinal)
                              : NULL;
   if (!there) {
     return is_no_payload(run, step);

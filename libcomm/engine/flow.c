@@ -4,99 +4,11 @@
 #include "libcomm/engine/flow.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/engine/flow_internal.h"
 
 enum { CREDIT_TAG = LCOMM_TAG_CONTROL | 16 };
-
-/* Operations, and the bytes of their messages, since the communicator was made.
- * A credit is one of these as plain bytes. */
-typedef struct amount {
-  uint64_t operations, bytes;
-} amount;
-
-/* One direction of one sequence space between this rank and a peer. */
-typedef struct way {
-  amount begun;    /* here */
-  amount last_due; /* begun when the last credit became due */
-  amount credited; /* what the receiver has taken, as the last credit says */
-  uint32_t due;    /* credits that have not come; receiver: that have not left */
-  bool in_flight;  /* the next of them */
-  amount message;  /* ... its bytes */
-  lcomm_transfer transfer;
-} way;
-
-struct lcomm_flow_pair {
-  way out[LCOMM_SEQUENCE_SPACE_COUNT], in[LCOMM_SEQUENCE_SPACE_COUNT];
-};
-
-/* A peer that a plan only sends to, or only receives from. */
-struct lcomm_flow_part {
-  int peer;
-  bool out;
-  uint64_t bytes;
-  bool due;    /* of this operation: a credit at its end */
-  amount with; /* begun, this operation included */
-};
-
-/* ------------------------------------------------------------- the plan */
-
-/* Bytes to and from each peer, by the largest a message can be. */
-static void add_messages(const lcomm_plan *plan, uint64_t *to, uint64_t *from) {
-  const lcomm_schedule *schedule = &plan->schedule;
-  for (uint32_t i = 0; i < schedule->step_count; i++) {
-    const lcomm_step *step = &schedule->steps[i];
-    if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV) {
-      uint64_t *bytes = step->kind == LCOMM_STEP_SEND ? to : from;
-      bytes[step->peer] += LCOMM_INLINE_SIZE + plan->slot_sizes[step->slot].bound;
-    }
-  }
-}
-
-static lcomm_status make_pair(lcomm_comm *comm, int peer) {
-  if (!comm->flow.pairs) {
-    comm->flow.pairs = calloc((size_t)comm->size, sizeof *comm->flow.pairs);
-  }
-  if (comm->flow.pairs && !comm->flow.pairs[peer]) {
-    comm->flow.pairs[peer] = calloc(1, sizeof *comm->flow.pairs[peer]);
-  }
-  return comm->flow.pairs && comm->flow.pairs[peer] ? LCOMM_OK : LCOMM_ERR_MEMORY;
-}
-
-static lcomm_status make_parts(lcomm_run *run, const uint64_t *to, const uint64_t *from) {
-  for (int peer = 0; peer < run->comm->size; peer++) {
-    run->flow.part_count += (to[peer] > 0) != (from[peer] > 0);
-  }
-  if (run->flow.part_count == 0) {
-    return LCOMM_OK;
-  }
-  run->flow.parts = calloc(run->flow.part_count, sizeof *run->flow.parts);
-  if (!run->flow.parts) {
-    return LCOMM_ERR_MEMORY;
-  }
-  struct lcomm_flow_part *part = run->flow.parts;
-  for (int peer = 0; peer < run->comm->size; peer++) {
-    if ((to[peer] > 0) != (from[peer] > 0)) {
-      *part++ = (struct lcomm_flow_part){
-          .peer = peer, .out = to[peer] > 0, .bytes = to[peer] + from[peer]};
-      LCOMM_TRY(make_pair(run->comm, peer));
-    }
-  }
-  return LCOMM_OK;
-}
-
-lcomm_status lcomm_flow_plan(lcomm_run *run) {
-  size_t size = (size_t)run->comm->size;
-  uint64_t *bytes = calloc(2 * size, sizeof *bytes);
-  if (!bytes) {
-    return LCOMM_ERR_MEMORY;
-  }
-  add_messages(run->plan, bytes, bytes + size);
-  lcomm_status status = make_parts(run, bytes, bytes + size);
-  free(bytes);
-  return status;
-}
 
 /* --------------------------------------------------------- an operation */
 
@@ -104,7 +16,7 @@ static lcomm_sequence_space space_of(const lcomm_run *run) {
   return lcomm_op_kind_sequence_space(run->terms.op_kind);
 }
 
-static way *way_of(const lcomm_run *run, const struct lcomm_flow_part *part) {
+static lcomm_flow_way *way_of(const lcomm_run *run, const struct lcomm_flow_part *part) {
   struct lcomm_flow_pair *pair = run->comm->flow.pairs[part->peer];
   return part->out ? &pair->out[space_of(run)] : &pair->in[space_of(run)];
 }
@@ -117,7 +29,7 @@ void lcomm_flow_begin(lcomm_run *run) {
   }
   for (uint32_t i = 0; i < run->flow.part_count; i++) {
     struct lcomm_flow_part *part = &run->flow.parts[i];
-    way *w = way_of(run, part);
+    lcomm_flow_way *w = way_of(run, part);
     w->begun.operations++;
     w->begun.bytes += part->bytes;
     part->with = w->begun;
@@ -140,9 +52,9 @@ static lcomm_status link_failed(lcomm_comm *comm, int peer) {
 }
 
 /* Take a credit: no less than the last one, and no more than was begun. */
-static lcomm_status take_credit(lcomm_comm *comm, int peer, way *w, size_t size) {
+static lcomm_status take_credit(lcomm_comm *comm, int peer, lcomm_flow_way *w, size_t size) {
   char who[96];
-  amount it = w->message;
+  lcomm_flow_amount it = w->message;
   if (size != sizeof(it) || it.operations < w->credited.operations ||
       it.operations > w->begun.operations || it.bytes < w->credited.bytes ||
       it.bytes > w->begun.bytes) {
@@ -158,8 +70,8 @@ static lcomm_status take_credit(lcomm_comm *comm, int peer, way *w, size_t size)
 }
 
 /* Has the next credit come? It is received into w->message. */
-static lcomm_status test_credit(lcomm_transport *link, int peer, lcomm_sequence_space space, way *w,
-                                bool *over, size_t *size) {
+static lcomm_status test_credit(lcomm_transport *link, int peer, lcomm_sequence_space space,
+                                lcomm_flow_way *w, bool *over, size_t *size) {
   if (!w->in_flight) {
     LCOMM_TRY(link->table->receive(link, peer, CREDIT_TAG | space, &w->message, sizeof(w->message),
                                    &w->transfer));
@@ -170,7 +82,7 @@ static lcomm_status test_credit(lcomm_transport *link, int peer, lcomm_sequence_
 
 /* Take the credits that have come for one direction. */
 static lcomm_status receive_credits(lcomm_comm *comm, int peer, lcomm_sequence_space space) {
-  way *w = &comm->flow.pairs[peer]->out[space];
+  lcomm_flow_way *w = &comm->flow.pairs[peer]->out[space];
   lcomm_transport *link = lcomm_comm_link(comm, peer);
   while (w->due > 0) {
     bool over = false;
@@ -190,8 +102,8 @@ static lcomm_status receive_credits(lcomm_comm *comm, int peer, lcomm_sequence_s
 /* Is the receiver less than a window behind this operation? Credits of later ones
  * may be here already. */
 static bool has_credit(const lcomm_run *run, const struct lcomm_flow_part *part) {
-  const way *w = way_of(run, part);
-  amount before = {part->with.operations - 1, part->with.bytes - part->bytes};
+  const lcomm_flow_way *w = way_of(run, part);
+  lcomm_flow_amount before = {part->with.operations - 1, part->with.bytes - part->bytes};
   return !part->out || before.operations <= w->credited.operations ||
          (before.operations - w->credited.operations < LCOMM_FLOW_OPERATIONS &&
           before.bytes - w->credited.bytes < LCOMM_FLOW_BYTES);
@@ -233,7 +145,7 @@ lcomm_status lcomm_flow_admit(lcomm_flow_round *round, lcomm_run *run) {
 
 /* Send the next credit that is due, if the one before has left. */
 static lcomm_status send_credit(lcomm_comm *comm, int peer, lcomm_sequence_space space) {
-  way *w = &comm->flow.pairs[peer]->in[space];
+  lcomm_flow_way *w = &comm->flow.pairs[peer]->in[space];
   lcomm_transport *link = lcomm_comm_link(comm, peer);
   bool left = true;
   if (w->in_flight && link->table->test(link, &w->transfer, &left, NULL) != LCOMM_OK) {
@@ -258,7 +170,7 @@ lcomm_status lcomm_flow_end(lcomm_run *run) {
   for (uint32_t i = 0; run->channel == 0 && i < run->flow.part_count; i++) {
     const struct lcomm_flow_part *part = &run->flow.parts[i];
     if (part->due && !part->out) {
-      way *w = way_of(run, part);
+      lcomm_flow_way *w = way_of(run, part);
       w->credited = part->with.operations > w->credited.operations ? part->with : w->credited;
       w->due++;
       run->comm->flow.due++;
@@ -324,8 +236,9 @@ void lcomm_flow_cancel(lcomm_comm *comm) {
     struct lcomm_flow_pair *pair = comm->flow.pairs[peer];
     lcomm_transport *link = pair ? lcomm_comm_link(comm, peer) : NULL;
     for (int s = 0; pair && s < 2 * LCOMM_SEQUENCE_SPACE_COUNT; s++) {
-      way *w = s < LCOMM_SEQUENCE_SPACE_COUNT ? &pair->out[s]
-                                              : &pair->in[s - LCOMM_SEQUENCE_SPACE_COUNT];
+      lcomm_flow_way *w = s < LCOMM_SEQUENCE_SPACE_COUNT
+                              ? &pair->out[s]
+                              : &pair->in[s - LCOMM_SEQUENCE_SPACE_COUNT];
       if (w->in_flight) {
         link->table->cancel(link, &w->transfer);
         w->in_flight = false;

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "libcomm/engine/gates.h"
 #include "libcomm/engine/run_device.h"
 #include "libcomm/engine/tape.h"
 
@@ -15,6 +16,7 @@ typedef struct left_memory {
   lcomm_graph_life *graph;
   int ordinal;
   void *device[PIECES], *pinned[PIECES];
+  lcomm_gates *gates;
 } left_memory;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -38,7 +40,8 @@ void lcomm_left_memory_take(lcomm_run *run) {
                  taken((void **)&device->squares), taken((void **)&recording->device_seed)},
       .pinned = {taken((void **)&run->arena), taken((void **)&run->tape->numbers),
                  taken((void **)&device->payload_sizes), taken((void **)&device->found_here),
-                 taken((void **)&recording->seed)}};
+                 taken((void **)&recording->seed), taken((void **)&run->tape->from)},
+      .gates = taken((void **)&recording->gates)};
   recording->graph = NULL;
   left_memory *kept = malloc(sizeof *kept);
   if (!kept) {
@@ -104,6 +107,7 @@ static void give_back(const left_memory *it) {
     (void)table->memory.free(it->device[i]);
     (void)table->memory.pinned_free(it->pinned[i]);
   }
+  lcomm_gates_free(it->gates);
   (void)table->use(before);
 }
 

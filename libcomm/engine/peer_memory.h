@@ -63,6 +63,11 @@ void lcomm_share_free(lcomm_run *run);
  * of peers, leave. */
 void lcomm_share_begin(lcomm_run *run);
 
+/* Of a recording, whose ranks agree by gates (gates.h): what they said of a SEND; then, what stays
+ * follows from that. */
+void lcomm_share_set_answer(lcomm_run *run, uint32_t step, bool taken);
+void lcomm_share_fix(lcomm_run *run);
+
 /* Control messages, which may hold any bytes. */
 void lcomm_peer_memory_offered(lcomm_comm *comm, const void *message);
 void lcomm_peer_memory_taken(lcomm_comm *comm, const void *message);

@@ -59,7 +59,7 @@ void lcomm_share_free(lcomm_run *run) {
 /* ------------------------------------------------------------------ owner */
 
 /* A payload stays where it is if all to whom it is sent read it there: it has one header. */
-static void fix_what_stays(lcomm_run *run) {
+void lcomm_share_fix(lcomm_run *run) {
   lcomm_run_share *share = &run->device->share;
   const lcomm_schedule *schedule = &run->plan->schedule;
   for (uint32_t i = 0; i < schedule->slot_count; i++) {
@@ -133,16 +133,23 @@ static void take(const lcomm_run *run, const lcomm_peer_memory *memory) {
   lcomm_control_send(run->comm, memory->peer, &message, sizeof(message));
 }
 
+void lcomm_share_set_answer(lcomm_run *run, uint32_t step, bool taken) {
+  run->device->share.answers[step] = taken ? LCOMM_SHARE_TAKEN : LCOMM_SHARE_REFUSED;
+}
+
 void lcomm_share_end(lcomm_run *run) {
   lcomm_run_share *share = &run->device->share;
-  if (share->run && share->begun <= LCOMM_OPENING_OPERATIONS) {
+  if (share->run && !run->recording && share->begun <= LCOMM_OPENING_OPERATIONS) {
     offer(run, share);
   }
 }
 
 void lcomm_share_begin(lcomm_run *run) {
   lcomm_run_share *share = &run->device->share;
-  fix_what_stays(run);
+  lcomm_share_fix(run);
+  if (run->recording) {
+    return; /* ranks have agreed before */
+  }
   share->begun++;
   if (share->run && is_time_to_offer(share)) {
     offer(run, share);

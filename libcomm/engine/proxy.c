@@ -9,14 +9,26 @@
 #include "libcomm/device/device.h"
 #include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/exec_internal.h"
+#include "libcomm/engine/gates.h"
+#include "libcomm/engine/recording.h"
 #include "libcomm/engine/run_device.h"
 #include "libcomm/engine/tape.h"
+
+/* Of payloads that have gates lanes have known it since they were captured. */
+static void forget_places(const lcomm_run *run) {
+  const lcomm_gates *gates = run->recording ? run->recording->gates : NULL;
+  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
+    if (!gates || !lcomm_gates_from(gates, i)) {
+      run->tape->from[i] = NULL;
+    }
+  }
+}
 
 static void start(lcomm_run *run) {
   lcomm_tape *tape = run->tape;
   lcomm_run_device_start(run);
   lcomm_share_begin(run);
-  memset(tape->from, 0, run->plan->schedule.slot_count * sizeof *tape->from);
+  forget_places(run);
   tape->number += !run->recording; /* in a graph it is a constant */
   tape->work_count = 0;
   memset(tape->is_begun, 0, run->plan->schedule.step_count * sizeof *tape->is_begun);

@@ -9,6 +9,7 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/backend.h"
+#include "libcomm/engine/gates.h"
 #include "libcomm/engine/left_memory.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/progress_thread.h"
@@ -84,7 +85,7 @@ static bool has_messages(const lcomm_plan *plan) {
   return any;
 }
 
-static lcomm_status make_recording(lcomm_run *run, void *stream, uint64_t capture) {
+static lcomm_status add_recording(lcomm_run *run) {
   lcomm_recording *it = calloc(1, sizeof *it);
   if (!it) {
     return LCOMM_ERR_MEMORY;
@@ -93,29 +94,41 @@ static lcomm_status make_recording(lcomm_run *run, void *stream, uint64_t captur
   run->channel = ++run->comm->recordings.channels;
   it->run = run;
   it->has_messages = has_messages(run->plan);
-  lcomm_run_entry entry = lcomm_run_enter(run);
-  lcomm_status status = make_parts(it, stream, capture);
-  lcomm_run_leave(run, entry);
-  return status;
+  return LCOMM_OK;
 }
 
-lcomm_status lcomm_recording_create(lcomm_comm *comm, lcomm_plan *plan, void *stream,
-                                    uint64_t capture, lcomm_recording **recording) {
-  lcomm_run *run = NULL;
-  lcomm_status status = lcomm_run_create(comm, plan, LCOMM_SEQUENCE_SPACE_CALLS, &run);
-  if (status == LCOMM_OK) {
-    status = make_recording(run, stream, capture);
-    *recording = run->recording;
-  }
+/* Sentence and status of a communicator that has failed for it. */
+static lcomm_status fail(lcomm_comm *comm, lcomm_run *run, lcomm_status status) {
   if (status == LCOMM_ERR_MEMORY) {
     lcomm_error_thread(status, "no memory for a call that is captured into a graph");
-  }
-  if (status == LCOMM_OK) {
-    return LCOMM_OK;
   }
   status = lcomm_fail(comm, status, "%s", lcomm_error_thread_text());
   lcomm_run_retire(comm, run);
   return status;
+}
+
+lcomm_status lcomm_recording_create(lcomm_comm *comm, lcomm_plan *plan,
+                                    lcomm_recording **recording) {
+  lcomm_run *run = NULL;
+  lcomm_status status = lcomm_run_create(comm, plan, LCOMM_SEQUENCE_SPACE_CALLS, &run);
+  status = status == LCOMM_OK ? add_recording(run) : status;
+  if (status != LCOMM_OK) {
+    return fail(comm, run, status);
+  }
+  *recording = run->recording;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_recording_complete(lcomm_recording *recording, void *stream, uint64_t capture) {
+  lcomm_run *run = recording->run;
+  lcomm_run_entry entry = lcomm_run_enter(run);
+  lcomm_status status = make_parts(recording, stream, capture);
+  lcomm_run_leave(run, entry);
+  return status == LCOMM_OK ? LCOMM_OK : fail(run->comm, run, status);
+}
+
+void lcomm_recording_give_up(lcomm_recording *recording) {
+  lcomm_run_retire(recording->run->comm, recording->run);
 }
 
 /* Seeds differ from those of calls, and of other recordings. */
@@ -173,6 +186,7 @@ void lcomm_recording_free(lcomm_recording *it) {
   const lcomm_device_memory *memory = &it->run->device->table->memory;
   (void)memory->pinned_free(it->seed);
   (void)memory->free(it->device_seed);
+  lcomm_gates_free(it->gates);
   free(it->acks);
   free(it->graph);
   free(it);

@@ -46,7 +46,8 @@ typedef struct lcomm_recording {
   bool has_messages; /* else the device needs nobody */
   bool is_closed;    /* lanes wait for nothing any more */
   uint64_t *seed;    /* pinned: what is added to seeds in the next replay; NULL: there is none */
-  uint64_t *device_seed; /* of the device: in this one */
+  uint64_t *device_seed;     /* of the device: in this one */
+  struct lcomm_gates *gates; /* gates.h; NULL: all payloads cross through the host */
   struct lcomm_acknowledgement *acks;
   uint32_t ack_count;
 } lcomm_recording;
@@ -61,10 +62,16 @@ static inline uint32_t lcomm_recording_tag(uint32_t channel) {
 
 /* ------------------------------------------------------------------- capturing */
 
-/* Make a run for a plan (owned from here on, also on failure) that plays tapes, for the capture of
- * this number that `stream` is in. In the device's turn. On failure the communicator has failed. */
-lcomm_status lcomm_recording_create(lcomm_comm *comm, lcomm_plan *plan, void *stream,
-                                    uint64_t capture, lcomm_recording **recording);
+/* Make a run for a plan (owned from here on, also on failure) that plays tapes. Then ranks may
+ * agree on gates (gates.h). Then it is completed, for the capture of this number that `stream` is
+ * in, and nothing else takes the device's turn until it is open. Both in the device's turn. On
+ * failure the communicator has failed, and the recording is gone. */
+lcomm_status lcomm_recording_create(lcomm_comm *comm, lcomm_plan *plan,
+                                    lcomm_recording **recording);
+lcomm_status lcomm_recording_complete(lcomm_recording *recording, void *stream, uint64_t capture);
+
+/* Between the two: give it up, as the communicator has failed. */
+void lcomm_recording_give_up(lcomm_recording *recording);
 
 /* run->data says what it works on: rewind for playing; then, when all is played, successfully or
  * not, from here on replays may begin. */

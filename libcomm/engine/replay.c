@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "libcomm/base/clock.h"
+#include "libcomm/engine/gates.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/recording.h"
 #include "libcomm/engine/tape.h"
@@ -34,6 +35,9 @@ static void release(lcomm_recording *recording) {
          lcomm_tape_reset_size(run->plan)); /* lanes await `free` meanwhile */
   if (recording->seed) {
     *recording->seed = recording->replay * UINT64_C(0x9e3779b97f4a7c15);
+  }
+  if (recording->gates) {
+    lcomm_gates_count(recording->gates, recording->replay + 1);
   }
   recording->state = LCOMM_RECORDING_IDLE;
   put(lcomm_tape_free_gate(run), 1);
@@ -99,6 +103,9 @@ static void close_one(lcomm_recording *recording) {
     return;
   }
   lcomm_acknowledgements_cancel(recording);
+  if (recording->gates) {
+    lcomm_gates_pass(run, recording->gates);
+  }
   for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
     put(lcomm_tape_go(run, i), 1);
   }

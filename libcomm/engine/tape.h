@@ -50,6 +50,9 @@ typedef struct lcomm_tape {
    * as can be in one call. */
   lcomm_device_number told[LCOMM_TAPE_NUMBERS];
   uint32_t told_count;
+  /* The same of gates, of a recording. One of both lists is empty. */
+  lcomm_device_gate gates[LCOMM_TAPE_NUMBERS];
+  uint32_t gate_count;
   /* Of the proxy: computations whose dependencies are over and that are not; each step: have its
    * dependencies been over? Is the operation not over; are all steps? */
   lcomm_computation *works;

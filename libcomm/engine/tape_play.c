@@ -5,6 +5,7 @@
 
 #include "libcomm/engine/device_batch.h"
 #include "libcomm/engine/exec_internal.h"
+#include "libcomm/engine/gates.h"
 #include "libcomm/engine/recording.h"
 #include "libcomm/engine/tape_internal.h"
 
@@ -14,20 +15,41 @@ static lcomm_status launched(lcomm_run *run, int error) {
 
 /* ----------------------------------------------------------------- numbers */
 
+static lcomm_status tell_gates(lcomm_run *run) {
+  const lcomm_run_device *device = run->device;
+  lcomm_tape *tape = run->tape;
+  uint32_t count = tape->gate_count;
+  tape->gate_count = 0;
+  return count == 0
+             ? LCOMM_OK
+             : launched(run, device->table->stream.gates(device->stream, tape->gates, count));
+}
+
 /* All that was to be told to the lane in which things are played. */
 static lcomm_status tell(lcomm_run *run) {
   const lcomm_run_device *device = run->device;
   lcomm_tape *tape = run->tape;
   uint32_t count = tape->told_count;
   tape->told_count = 0;
+  LCOMM_TRY(tell_gates(run));
   return count == 0
              ? LCOMM_OK
              : launched(run, device->table->stream.numbers(device->stream, tape->told, count));
 }
 
+/* What was put before is told before. */
+static lcomm_status put_gate(lcomm_run *run, lcomm_device_number_task task, uint32_t step) {
+  lcomm_tape *tape = run->tape;
+  if (tape->told_count > 0 || tape->gate_count == LCOMM_TAPE_NUMBERS) {
+    LCOMM_TRY(tell(run));
+  }
+  tape->gates[tape->gate_count++] = lcomm_gate_task(run->recording->gates, task, step);
+  return LCOMM_OK;
+}
+
 static lcomm_status put_number(lcomm_run *run, lcomm_device_number_task task, uint32_t *place) {
   lcomm_tape *tape = run->tape;
-  if (tape->told_count == LCOMM_TAPE_NUMBERS) {
+  if (tape->gate_count > 0 || tape->told_count == LCOMM_TAPE_NUMBERS) {
     LCOMM_TRY(tell(run));
   }
   tape->told[tape->told_count++] =
@@ -76,16 +98,59 @@ static lcomm_status follow_all(lcomm_run *run, uint32_t index) {
   return follow(run, &run->tape->steps[index]);
 }
 
+static const lcomm_gates *gates_of(const lcomm_run *run) {
+  return run->recording ? run->recording->gates : NULL;
+}
+
+static bool is_next(const lcomm_schedule *schedule, uint32_t index, uint32_t later) {
+  const lcomm_step *step = &schedule->steps[index];
+  bool found = false;
+  for (uint32_t i = 0; i < step->next_count && !found; i++) {
+    found = schedule->next[step->next_first + i] == later;
+  }
+  return found;
+}
+
+/* Those of all messages that a computation waits for. */
+static lcomm_status await_gates(lcomm_run *run, uint32_t index) {
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  for (uint32_t i = 0; i < index; i++) {
+    if (lcomm_step_is_message(&schedule->steps[i]) && is_next(schedule, i, index)) {
+      LCOMM_TRY(put_gate(run, LCOMM_DEVICE_AWAIT, i));
+    }
+  }
+  return LCOMM_OK;
+}
+
 static lcomm_status await(lcomm_run *run, uint32_t index) {
-  return run->tape->steps[index].awaits
-             ? put_number(run, LCOMM_DEVICE_AWAIT, lcomm_tape_go(run, index))
-             : LCOMM_OK;
+  if (!run->tape->steps[index].awaits) {
+    return LCOMM_OK;
+  }
+  return gates_of(run) && lcomm_gates_are_all(gates_of(run), index)
+             ? await_gates(run, index)
+             : put_number(run, LCOMM_DEVICE_AWAIT, lcomm_tape_go(run, index));
+}
+
+/* Those of messages that it was for, and nothing else. */
+static lcomm_status open_gates(lcomm_run *run, uint32_t index) {
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  const lcomm_step *step = &schedule->steps[index];
+  for (uint32_t i = 0; i < step->next_count; i++) {
+    uint32_t later = schedule->next[step->next_first + i];
+    bool is_sent = schedule->steps[later].kind == LCOMM_STEP_SEND;
+    LCOMM_TRY(is_sent && lcomm_gate_of(gates_of(run), later)
+                  ? put_gate(run, LCOMM_DEVICE_WRITE, later)
+                  : LCOMM_OK);
+  }
+  return LCOMM_OK;
 }
 
 static lcomm_status announce(lcomm_run *run, uint32_t index) {
-  return run->tape->steps[index].announces
-             ? put_number(run, LCOMM_DEVICE_WRITE, lcomm_tape_ready(run, index))
-             : LCOMM_OK;
+  if (!run->tape->steps[index].announces) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(put_number(run, LCOMM_DEVICE_WRITE, lcomm_tape_ready(run, index)));
+  return gates_of(run) ? open_gates(run, index) : LCOMM_OK;
 }
 
 /* Before the copies of others are launched, all payloads of the group cross. */
@@ -242,7 +307,7 @@ static lcomm_status end_lanes(lcomm_run *run) {
 }
 
 static lcomm_status play(lcomm_run *run) {
-  run->tape->told_count = 0;
+  run->tape->told_count = run->tape->gate_count = 0;
   LCOMM_TRY(run->recording ? begin_replay(run) : LCOMM_OK);
   LCOMM_TRY(begin_lanes(run));
   for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {

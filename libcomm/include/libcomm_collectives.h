@@ -176,15 +176,23 @@ LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
  * something that the calling thread does later.
  *
  * On a stream that is being captured into a graph (CUDA's: cudaStreamBeginCapture) such a call is
- * put there, and each launch of the graph makes it again, with what the buffers hold then. All
- * ranks capture the same calls in the same order and launch them equally often; a call that is
- * captured waits for the other ranks to capture it. Of two executables that were made from one
- * graph one is launched at a time. A replay that fails lets the stream go on, too, and the next
- * call on the communicator says so. Launches that were not over in a stream when lcomm_destroy() is
- * called, and later ones, go through and give no result. Errors besides: ARGUMENT, on all ranks,
- * where payloads of the call may stay on devices of a node (LCOMM_CUDA_IPC=off: none does) or no
- * thread can move a rank's messages, and for calls with a residual and messages between two ranks;
- * MISMATCH where ranks capture different calls; neither is the end of the communicator.
+ * put there, and each launch of the graph makes it again, any number of times, with what the
+ * buffers hold then. All ranks capture the same calls in the same order and launch them equally
+ * often; a call that is captured waits for the other ranks to capture it, and for an idle device,
+ * as one that gets memory. Of two executables that were made from one graph one is launched at a
+ * time. A replay that fails lets the stream go on, too, and the next call on the communicator says
+ * so. Launches that were not over in a stream when lcomm_destroy() is called, and later ones, go
+ * through and give no result. Errors besides: ARGUMENT, on all ranks, where no thread can move a
+ * rank's messages, and for calls with a residual and messages between two ranks; MISMATCH where
+ * ranks capture different calls; neither is the end of the communicator.
+ *
+ * Graphs are launched in one order on all ranks, among each other and among captures and calls
+ * that get memory: a launch that one rank has made, and another one has not yet, keeps the first
+ * one's device from being idle. Another thread of the program may get and free memory meanwhile,
+ * as long as this order is kept: CUDA lets that thread wait for all that was launched, and the next
+ * launch for that thread, so ranks that had begun with different graphs would wait for each other
+ * for good. Only where nothing of this kind happens, and streams do not share a queue, may graphs
+ * in several streams be launched in another order on every rank.
  *
  * Where no thread can move messages (over MPI, without MPI_THREAD_MULTIPLE) they return when the
  * result is there. */

@@ -158,7 +158,8 @@ LCOMM_API lcomm_status lcomm_device_memory_alloc(size_t size, void **memory);
 LCOMM_API lcomm_status lcomm_device_memory_free(void *memory);
 
 /* Copy `size` bytes on a device, or to or from it, in order with `stream` of it. lcomm_device_read
- * waits until the stream has done it, and needs no pinned memory. */
+ * waits until the stream has done it, and needs no pinned memory; ARGUMENT where the stream is
+ * captured into a graph, which goes on as if nothing had been. */
 LCOMM_API lcomm_status lcomm_device_copy_on_stream(void *to, const void *from, size_t size,
                                                    void *stream);
 LCOMM_API lcomm_status lcomm_device_read(void *to, const void *from, size_t size, void *stream);

@@ -174,6 +174,44 @@ static void numbers_are_awaited_and_written_in_order(void **state) {
   CHECK(device->memory.pinned_free(places));
 }
 
+/* The number is the one that is there when the stream comes to it. */
+static void gates_are_awaited_and_written_in_order(void **state) {
+  enum { TASKS = 150, NUMBER = TASKS, PASSED };
+  lcomm_device_gate list[TASKS];
+  (void)state;
+  need_device();
+  void *stream = new_work_stream();
+  unsigned char *places = pinned_of((TASKS + 2) * 4);
+  uint32_t *numbers = (uint32_t *)(void *)places;
+  for (int i = 0; i < TASKS; i++) {
+    list[i] = (lcomm_device_gate){.task = LCOMM_DEVICE_WRITE,
+                                  .place = &numbers[i],
+                                  .number = &numbers[NUMBER],
+                                  .passed = &numbers[PASSED]};
+  }
+  list[0].task = LCOMM_DEVICE_AWAIT;
+  numbers[0] = UINT32_MAX;
+  numbers[NUMBER] = 6;
+  hold(stream, &numbers[1], 1);
+  CHECK(device->stream.gates(stream, list, TASKS));
+  release(&numbers[NUMBER], 7);
+  release(&numbers[1], 1);
+  give_time();
+  assert_int_equal(__atomic_load_n(&numbers[1], __ATOMIC_ACQUIRE), 1);
+  release(&numbers[0], 7);
+  CHECK(device->stream.finish(stream));
+  for (int i = 0; i < TASKS; i++) {
+    assert_int_equal(numbers[i], 7);
+  }
+  release(&numbers[NUMBER], 8); /* nobody comes so far */
+  CHECK(device->stream.gates(stream, list, 1));
+  give_time();
+  release(&numbers[PASSED], 1);
+  CHECK(device->stream.finish(stream));
+  CHECK(device->stream.destroy(stream));
+  CHECK(device->memory.pinned_free(places));
+}
+
 static void streams_are_not_captured_by_themselves(void **state) {
   uint64_t capture = 1;
   (void)state;
@@ -218,7 +256,7 @@ static void thread_that_uses_no_device_can_be_left_so(void **state) {
       TEST(stream_waits_for_what_was_recorded_when_it_was_told),                                   \
       TEST(values_count_on_past_2_to_the_32), TEST(threads_use_streams_of_their_own),              \
       TEST(numbers_are_awaited_and_written_in_order),                                              \
-      TEST(streams_are_not_captured_by_themselves),                                                \
+      TEST(gates_are_awaited_and_written_in_order), TEST(streams_are_not_captured_by_themselves),  \
       TEST(thread_that_uses_no_device_can_be_left_so)
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/device/device_properties.h"
 #include "tests/support/forked.h"
@@ -19,6 +20,7 @@ static const lcomm_device_table *sharing_open(void);
 static int sharing_close(void);
 
 static _Atomic int *sharing_impossible; /* set by the processes */
+static void *sharing_page;              /* that all see */
 
 #define REQUIRE(call) require(self, call, #call)
 
@@ -52,12 +54,15 @@ static inline void leave(forked *self) {
 }
 
 static inline void shared_test(void **state) {
-  void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  assert_ptr_not_equal(page, MAP_FAILED);
-  sharing_impossible = page;
+  size_t size = (size_t)sysconf(_SC_PAGESIZE);
+  unsigned char *pages =
+      mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert_ptr_not_equal(pages, MAP_FAILED);
+  sharing_impossible = (_Atomic int *)(void *)pages;
+  sharing_page = pages + size;
   forked_test(state);
   int impossible = *sharing_impossible;
-  munmap(page, 4096);
+  munmap(pages, 2 * size);
   if (impossible) {
     skip();
   }
@@ -240,10 +245,47 @@ static void stream_waits_for_one_of_another_process(forked *self) {
   leave(self);
 }
 
+/* Memory that processes share, registered by both: a stream of one writes what a stream of the
+ * other waits for, and no process does anything in between. */
+static void streams_of_processes_wait_by_shared_numbers(forked *self) {
+  enum { GATE, NUMBER, PASSED, BACK };
+  if (!enter(self)) {
+    return;
+  }
+  void *stream = NULL;
+  uint32_t *shared = sharing_page;
+  size_t size = (size_t)sysconf(_SC_PAGESIZE);
+  REQUIRE(device->memory.pin(shared, size));
+  forked_require(self, device->memory.pin(shared, size) != 0, "registered twice");
+  forked_require(self, device->locate(shared).kind == LCOMM_MEMORY_PINNED, "of another kind");
+  REQUIRE(device->stream.work_create(&stream));
+  if (self->rank == 0) {
+    release(&shared[NUMBER], 3);
+  }
+  forked_barrier(self);
+  lcomm_device_gate gate = {.place = &shared[GATE],
+                            .number = &shared[NUMBER],
+                            .passed = &shared[PASSED],
+                            .task = self->rank == 0 ? LCOMM_DEVICE_AWAIT : LCOMM_DEVICE_WRITE};
+  lcomm_device_number back = {self->rank == 0 ? LCOMM_DEVICE_WRITE : LCOMM_DEVICE_AWAIT,
+                              &shared[BACK], 5};
+  REQUIRE(device->stream.gates(stream, &gate, 1));
+  REQUIRE(device->stream.numbers(stream, &back, 1));
+  REQUIRE(device->stream.finish(stream));
+  forked_require(self, shared[GATE] == 3 && shared[BACK] == 5, "%u and %u", shared[GATE],
+                 shared[BACK]);
+  REQUIRE(device->stream.destroy(stream));
+  REQUIRE(device->memory.unpin(shared));
+  forked_require(self, device->memory.unpin(shared) != 0, "given back twice");
+  forked_barrier(self);
+  leave(self);
+}
+
 #define DEVICE_SHARING                                                                             \
   SHARED_TEST(memory_is_seen_and_written_by_another_process, 2),                                   \
       SHARED_TEST(pieces_of_an_allocation_have_its_number, 1),                                     \
       SHARED_TEST(memory_of_the_host_is_not_shared, 1),                                            \
-      SHARED_TEST(stream_waits_for_one_of_another_process, 2)
+      SHARED_TEST(stream_waits_for_one_of_another_process, 2),                                     \
+      SHARED_TEST(streams_of_processes_wait_by_shared_numbers, 2)
 
 #endif

@@ -28,6 +28,7 @@ in_order() {
 for queues in 1 8; do
   expect "sums_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape 3
   expect "replays_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_graphs 3
+  expect "replays_inside_a_node_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_graphs_node 3
   expect "failures_end_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_failure 2
   expect "buckets_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues tensor/mpi_device_buckets 3
   expect "streams_of_all_kinds_have_sums_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_streams 2
@@ -40,6 +41,9 @@ done
 expect buckets_are_right_when_streams_take_turns in_order EMULATED_TURNS=6 tensor/mpi_device_buckets 2
 expect replays_are_right_when_streams_take_turns in_order EMULATED_TURNS=4 engine/mpi_tape_graphs 2
 expect replays_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=8 engine/mpi_tape_graphs 2
+expect replays_inside_a_node_are_right_when_streams_take_turns in_order EMULATED_TURNS=4 engine/mpi_tape_graphs_node 2
+expect replays_inside_a_node_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=8 engine/mpi_tape_graphs_node 2
+expect replays_inside_a_node_are_right_where_kernels_wait in_order EMULATED_WITHOUT_WAITS=1 engine/mpi_tape_graphs_node 3
 expect sums_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=5 engine/mpi_tape 3
 expect failures_end_while_memory_comes_and_goes in_order EMULATED_CHURN=6 engine/mpi_tape_failure 2
 expect buckets_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=7 tensor/mpi_device_buckets 2

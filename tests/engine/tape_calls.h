@@ -10,7 +10,11 @@
 #include "libcomm/engine/engine.h"
 #include "tests/engine/on_emulated_device.h"
 
-enum { CALLS = 6, LARGEST = 9000 };
+#ifndef TAPE_CALLS_LARGEST
+#define TAPE_CALLS_LARGEST 9000
+#endif
+
+enum { CALLS = 6, LARGEST = TAPE_CALLS_LARGEST };
 
 /* Two of the calls have one shape. */
 static inline uint64_t count_of(int call) {
@@ -20,8 +24,8 @@ static inline uint64_t count_of(int call) {
 static float sent[CALLS][LARGEST], wanted[CALLS][LARGEST];
 
 /* What the same calls give on the host. */
-static inline void make_wanted(const char *policy) {
-  lcomm_comm *comm = make_comm(policy, mpi_size);
+static inline void make_wanted_of(const char *policy, int nodes) {
+  lcomm_comm *comm = make_comm(policy, nodes);
   for (int i = 0; i < CALLS; i++) {
     fill_gradient(sent[i], count_of(i), (uint64_t)(10 * i + mpi_rank));
     memcpy(wanted[i], sent[i], sizeof(sent[i]));
@@ -29,6 +33,10 @@ static inline void make_wanted(const char *policy) {
         comm, lcomm_allreduce(comm, wanted[i], wanted[i], count_of(i), LCOMM_FLOAT32, LCOMM_SUM));
   }
   require_fine(NULL, lcomm_destroy(comm));
+}
+
+static inline void make_wanted(const char *policy) {
+  make_wanted_of(policy, mpi_size);
 }
 
 /* A stream that waits for a number, and buffers. What gets or frees memory waits for it, as it does

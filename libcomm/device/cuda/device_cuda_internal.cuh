@@ -85,6 +85,8 @@ int lcomm_cuda_memory_free(void *memory);
 int lcomm_cuda_managed_get(size_t size, void **memory);
 int lcomm_cuda_pinned_get(size_t size, void **memory);
 int lcomm_cuda_pinned_free(void *memory);
+int lcomm_cuda_pin(void *memory, size_t size);
+int lcomm_cuda_unpin(void *memory);
 int lcomm_cuda_memory_copy(void *destination, const void *source, size_t size, void *stream);
 int lcomm_cuda_fill(void *memory, int byte, size_t size, void *stream);
 
@@ -101,6 +103,7 @@ int lcomm_cuda_event_record(void *event, void *stream);
 int lcomm_cuda_event_query(void *event, bool *over);
 int lcomm_cuda_stream_wait(void *stream, void *event);
 int lcomm_cuda_stream_numbers(void *stream, const lcomm_device_number *list, uint32_t count);
+int lcomm_cuda_stream_gates(void *stream, const lcomm_device_gate *list, uint32_t count);
 
 /* device_cuda_ipc.cu */
 int lcomm_cuda_ipc_get(const void *pointer, lcomm_device_ipc *ipc);

@@ -58,6 +58,26 @@ int lcomm_cuda_pinned_free(void *memory) {
   return memory ? LCOMM_CUDA_ASIDE(cudaFreeHost(memory)) : 0;
 }
 
+/* Kernels and streams take the address that the host has. */
+int lcomm_cuda_pin(void *memory, size_t size) {
+  void *there = NULL;
+  int error = LCOMM_CUDA_ASIDE(
+      cudaHostRegister(memory, size, cudaHostRegisterPortable | cudaHostRegisterMapped));
+  if (error != 0) {
+    return error;
+  }
+  error = LCOMM_CUDA_ASIDE(cudaHostGetDevicePointer(&there, memory, 0));
+  if (error == 0 && there == memory) {
+    return 0;
+  }
+  (void)lcomm_cuda_unpin(memory);
+  return error ? error : (int)cudaErrorNotSupported;
+}
+
+int lcomm_cuda_unpin(void *memory) {
+  return memory ? LCOMM_CUDA_ASIDE(cudaHostUnregister(memory)) : 0;
+}
+
 int lcomm_cuda_memory_copy(void *destination, const void *source, size_t size, void *stream) {
   return size ? LCOMM_CUDA_ASIDE(cudaMemcpyAsync(destination, source, size, cudaMemcpyDefault,
                                                  (cudaStream_t)stream))

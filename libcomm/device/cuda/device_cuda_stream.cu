@@ -151,3 +151,19 @@ int lcomm_cuda_stream_numbers(void *stream, const lcomm_device_number *list, uin
   }
   return error;
 }
+
+int lcomm_cuda_stream_gates(void *stream, const lcomm_device_gate *list, uint32_t count) {
+  lcomm_cuda_gate tasks[LCOMM_CUDA_NUMBERS_MAX];
+  int error = 0;
+  for (uint32_t done = 0; done < count && error == 0;) {
+    uint32_t here = 0;
+    for (; here < LCOMM_CUDA_NUMBERS_MAX && done < count; here++, done++) {
+      tasks[here].place = list[done].place;
+      tasks[here].number = list[done].number;
+      tasks[here].passed = list[done].passed;
+      tasks[here].is_awaited = list[done].task == LCOMM_DEVICE_AWAIT;
+    }
+    error = lcomm_cuda_kernels_table.gates(tasks, here, stream);
+  }
+  return error;
+}

@@ -7,6 +7,7 @@
  */
 
 #include "libcomm/transport/completion.h"
+#include "libcomm/transport/shm/shm_file.h"
 #include "libcomm/transport/shm/shm_heap.h"
 #include "libcomm/transport/shm/shm_types.h"
 
@@ -61,23 +62,6 @@ static inline lcomm_shm_list *lcomm_shm_bucket(lcomm_shm_list *buckets, uint32_t
 }
 /* The first one with this tag, or NULL. */
 lcomm_shm_record *lcomm_shm_list_find(lcomm_shm_list *buckets, uint32_t tag);
-
-/* ------------------------------------------------------------ shm_file.c */
-
-/* A file of `size` zero bytes without a name that nobody can make shorter or
- * longer; -1 with errno. */
-int lcomm_shm_file_create(const char *label, size_t size);
-/* Open a file of another process; -1 with errno. kind: what its link begins
- * with. Anything else is left alone: opening can do harm, to a device say. */
-int lcomm_shm_file_open(pid_t pid, int file, int flags, const char *kind);
-#define LCOMM_SHM_FILE "/memfd:libcomm"
-#define LCOMM_SHM_PIPE "pipe:"
-/* Has it this size, now and always? */
-bool lcomm_shm_file_is_fixed(int file, size_t size);
-/* Close it, unless it is -1; errno stays. */
-void lcomm_shm_file_close(int file);
-/* NULL with errno. protection: PROT_READ, PROT_WRITE. */
-void *lcomm_shm_file_map(int file, size_t size, int protection);
 
 /* ------------------------------------------------------------ shm_open.c */
 

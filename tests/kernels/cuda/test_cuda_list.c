@@ -186,6 +186,32 @@ static void fetches_look_where_to_read_when_they_begin(void **state) {
   assert_int_equal(lcomm_cuda_run_fetch_list(list, FETCHES, NULL), LCOMM_CUDA_INVALID_VALUE);
 }
 
+/* More than one launch takes; those that await are reached, or passed. */
+static void gates_take_the_number_that_is_there(void **state) {
+  enum { GATES = 2 * LCOMM_CUDA_NUMBERS_MAX + 1 };
+  static uint32_t places[GATES];
+  lcomm_cuda_gate list[GATES];
+  uint32_t number = 41, over = 0, passed = 1, ahead = 1u << 30;
+  (void)state;
+  for (int i = 0; i < GATES; i++) {
+    list[i] = (lcomm_cuda_gate){&places[i], &number, &over, false};
+  }
+  number = 42;
+  assert_int_equal(lcomm_cuda_run_gates(list, GATES, NULL), 0);
+  for (int i = 0; i < GATES; i++) {
+    assert_int_equal(places[i], 42);
+    list[i].is_awaited = true;
+  }
+  places[0] = 43;         /* is further */
+  places[1] = UINT32_MAX; /* would be waited for */
+  list[1].passed = &passed;
+  list[2].number = &ahead;
+  list[2].passed = &passed;
+  assert_int_equal(lcomm_cuda_run_gates(list, GATES, NULL), 0);
+  assert_int_equal(places[0], 43);
+  assert_int_equal(places[1], UINT32_MAX);
+}
+
 static void what_is_no_list_is_refused(void **state) {
   static float values[4];
   static uint64_t codes[4];
@@ -215,6 +241,7 @@ int main(void) {
       cmocka_unit_test(pieces_may_be_empty),
       cmocka_unit_test(copies_are_complete_and_touch_nothing_else),
       cmocka_unit_test(fetches_look_where_to_read_when_they_begin),
+      cmocka_unit_test(gates_take_the_number_that_is_there),
       cmocka_unit_test(what_is_no_list_is_refused),
   };
   return cmocka_run_group_tests(tests, list_formats, NULL);

@@ -47,6 +47,10 @@ LCOMM_DEVICE uint32_t lcomm_load_of_host(const uint32_t *place) {
   return __atomic_load_n(place, __ATOMIC_ACQUIRE);
 }
 
+LCOMM_DEVICE const uint8_t *lcomm_load_place_of_host(const uint8_t *const *place) {
+  return __atomic_load_n(place, __ATOMIC_ACQUIRE);
+}
+
 LCOMM_DEVICE void lcomm_store_for_host(uint32_t *place, uint32_t value) {
   __atomic_store_n(place, value, __ATOMIC_RELEASE);
 }

@@ -117,6 +117,7 @@ int emulated_copy(void *destination, const void *source, size_t size, void *stre
 int emulated_copy_in(void *destination, const void *source, size_t size, void *stream);
 int emulated_set(void *memory, int byte, size_t size, void *stream);
 int emulated_stream_numbers(void *stream, const lcomm_device_number *list, uint32_t count);
+int emulated_stream_gates(void *stream, const lcomm_device_gate *list, uint32_t count);
 
 /* --------------------------------------------------------------- emulated_memory.c */
 
@@ -129,6 +130,8 @@ int emulated_memory_get(size_t size, void **memory);
 int emulated_pinned_get(size_t size, void **memory);
 int emulated_memory_free(void *memory);
 int emulated_pinned_free(void *memory);
+int emulated_pin(void *memory, size_t size);
+int emulated_unpin(void *memory);
 int emulated_ipc_get(const void *pointer, lcomm_device_ipc *ipc);
 int emulated_ipc_open(const lcomm_device_ipc *ipc, void **allocation);
 int emulated_ipc_close(void *allocation);

@@ -27,6 +27,7 @@ typedef struct piece {
   emulated_handle handle;
   uint64_t number;
   bool can_be_shared, is_opened; /* by ipc_open */
+  bool is_registered;            /* by pin: somebody else's */
 } piece;
 
 static piece *pieces;
@@ -193,7 +194,7 @@ void *emulated_managed_get(size_t size) {
 /* Nothing else is put where device memory was: whoever still uses it, finds out. */
 static void retire(piece *it) {
   if (!it->pages) {
-    free(it->base);
+    free(it->is_registered ? NULL : it->base);
     return;
   }
   ASAN_UNPOISON_MEMORY_REGION(it->base, whole_pages(it->size));
@@ -202,9 +203,12 @@ static void retire(piece *it) {
   close(it->file);
 }
 
-static bool matches(const piece *it, const void *memory, bool pinned, bool opened) {
+/* Is it what this call gives back? */
+static bool matches(const piece *it, const void *memory, emulated_call call) {
+  bool registered = call == EMULATED_CALL_UNPIN;
+  bool pinned = registered || call == EMULATED_CALL_PINNED_FREE;
   return it && it->base == memory && (it->kind == LCOMM_MEMORY_PINNED) == pinned &&
-         it->is_opened == opened;
+         it->is_opened == (call == EMULATED_CALL_IPC_CLOSE) && it->is_registered == registered;
 }
 
 /* With the lock. */
@@ -219,7 +223,6 @@ static void move_to_freed(piece *it) {
 }
 
 static int give_back(emulated_call call, void *memory) {
-  bool pinned = call == EMULATED_CALL_PINNED_FREE, opened = call == EMULATED_CALL_IPC_CLOSE;
   int error = 0;
   if (!memory) {
     return 0;
@@ -227,7 +230,7 @@ static int give_back(emulated_call call, void *memory) {
   emulated_enter(call);
   emulated_lock();
   piece *it = find(memory);
-  if (matches(it, memory, pinned, opened)) {
+  if (matches(it, memory, call)) {
     retire(it);
     move_to_freed(it);
   } else {
@@ -243,6 +246,41 @@ int emulated_memory_free(void *memory) {
 
 int emulated_pinned_free(void *memory) {
   return give_back(EMULATED_CALL_PINNED_FREE, memory);
+}
+
+/* Whole pages that are in none of the pieces yet. */
+static bool can_be_pinned(const unsigned char *memory, size_t size) {
+  size_t page = whole_pages(1);
+  bool can = memory && size > 0 && (uintptr_t)memory % page == 0 && size % page == 0;
+  emulated_lock();
+  for (size_t at = 0; can && at < size; at += page) {
+    can = !find(memory + at);
+  }
+  emulated_unlock();
+  return can;
+}
+
+int emulated_pin(void *memory, size_t size) {
+  emulated_enter(EMULATED_CALL_PIN);
+  if (!can_be_pinned(memory, size)) {
+    return EMULATED_INVALID_VALUE;
+  }
+  piece *it = calloc(1, sizeof *it);
+  if (!it) {
+    return EMULATED_OUT_OF_MEMORY;
+  }
+  *it = (piece){.kind = LCOMM_MEMORY_PINNED,
+                .device = emulated_current(),
+                .base = memory,
+                .size = size,
+                .file = -1,
+                .is_registered = true};
+  list(it);
+  return 0;
+}
+
+int emulated_unpin(void *memory) {
+  return give_back(EMULATED_CALL_UNPIN, memory);
 }
 
 static void forget(piece *it) {

@@ -139,8 +139,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyK
                             cudaStream_t stream) {
   (void)kind; /* addresses tell */
   int error = emulated_runtime_need_device();
-  return emulated_runtime_ended(
-      error || size == 0 ? error : table()->copy(to, from, size, emulated_runtime_stream(stream)));
+  return emulated_runtime_ended(error || size == 0 ? error : table()->copy(to, from, size, stream));
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind kind) {
@@ -150,9 +149,8 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind k
 
 cudaError_t cudaMemsetAsync(void *memory, int byte, size_t size, cudaStream_t stream) {
   int error = emulated_runtime_need_device();
-  return emulated_runtime_ended(
-      error || size == 0 ? error
-                         : table()->set(memory, byte, size, emulated_runtime_stream(stream)));
+  return emulated_runtime_ended(error || size == 0 ? error
+                                                   : table()->set(memory, byte, size, stream));
 }
 
 cudaError_t cudaMemset(void *memory, int byte, size_t size) {

@@ -15,8 +15,4 @@ int emulated_runtime_current(void);
 /* For what is about the device in use: 0, or an error. */
 int emulated_runtime_need_device(void);
 
-static inline void *emulated_runtime_stream(cudaStream_t stream) {
-  return stream == cudaStreamLegacy || stream == cudaStreamPerThread ? NULL : stream;
-}
-
 #endif

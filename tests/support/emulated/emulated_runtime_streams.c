@@ -92,8 +92,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   int error = emulated_runtime_need_device();
-  return emulated_runtime_ended(
-      error ? error : emulated_table()->stream.finish(emulated_runtime_stream(stream)));
+  return emulated_runtime_ended(error ? error : emulated_table()->stream.finish(stream));
 }
 
 cudaError_t cudaDeviceSynchronize(void) {
@@ -109,8 +108,7 @@ cudaError_t cudaDeviceSynchronize(void) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   (void)flags;
   int error = emulated_runtime_need_device();
-  return emulated_runtime_ended(
-      error ? error : emulated_table()->stream.wait(emulated_runtime_stream(stream), event));
+  return emulated_runtime_ended(error ? error : emulated_table()->stream.wait(stream, event));
 }
 
 /* ------------------------------------------------------------------- events */
@@ -136,8 +134,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   int error = emulated_runtime_need_device();
-  return emulated_runtime_ended(
-      error ? error : emulated_table()->event.record(event, emulated_runtime_stream(stream)));
+  return emulated_runtime_ended(error ? error : emulated_table()->event.record(event, stream));
 }
 
 /* What is not ready is no error of the thread. */

@@ -203,3 +203,72 @@ int emulated_stream_numbers(void *stream, const lcomm_device_number *list, uint3
   }
   return error;
 }
+
+/* ------------------------------------------------------------------- gates */
+
+typedef struct gate_task {
+  emulated_task base;
+  lcomm_device_gate it;
+} gate_task;
+
+static uint32_t gate_number(const gate_task *task) {
+  return __atomic_load_n(task->it.number, __ATOMIC_ACQUIRE);
+}
+
+static bool is_gate_open(const emulated_task *base) {
+  const gate_task *task = (const gate_task *)base;
+  uint32_t now = __atomic_load_n(task->it.place, __ATOMIC_ACQUIRE);
+  return (int32_t)(now - gate_number(task)) >= 0 ||
+         __atomic_load_n(task->it.passed, __ATOMIC_ACQUIRE) != 0;
+}
+
+static void describe_gate(const emulated_task *base, char text[EMULATED_TEXT_MAX]) {
+  const gate_task *task = (const gate_task *)base;
+  snprintf(text, EMULATED_TEXT_MAX, "waits until the gate at %p is %u, it is %u",
+           (const void *)task->it.place, gate_number(task),
+           __atomic_load_n(task->it.place, __ATOMIC_ACQUIRE));
+}
+
+/* What was written before the number, or before all was passed, is seen from here on. */
+static void run_gate(emulated_task *base) {
+  gate_task *task = (gate_task *)base;
+  if (task->it.task == LCOMM_DEVICE_AWAIT) {
+    (void)is_gate_open(base);
+    return;
+  }
+  __atomic_store_n(task->it.place, gate_number(task), __ATOMIC_RELEASE);
+}
+
+static int put_gate(void *stream, const lcomm_device_gate *it) {
+  gate_task *task = emulated_task_new(sizeof *task, run_gate);
+  if (!task) {
+    return EMULATED_OUT_OF_MEMORY;
+  }
+  task->it = *it;
+  if (it->task == LCOMM_DEVICE_AWAIT) {
+    task->base.is_ready = is_gate_open;
+    task->base.describe = describe_gate;
+  }
+  return emulated_put(stream, &task->base);
+}
+
+static int launch_gate(void *stream, const lcomm_device_gate *it) {
+  lcomm_cuda_gate gate = {it->place, it->number, it->passed, it->task == LCOMM_DEVICE_AWAIT};
+  return emulated.setup.kernels->gates(&gate, 1, stream);
+}
+
+int emulated_stream_gates(void *stream, const lcomm_device_gate *list, uint32_t count) {
+  int error = 0;
+  emulated_enter(EMULATED_CALL_STREAM_GATES);
+  if (!emulated_stream_is_work(stream)) {
+    return EMULATED_NOT_SUPPORTED;
+  }
+  for (uint32_t i = 0; i < count && error == 0; i++) {
+    bool fine = is_place_of_value(list[i].place) && is_place_of_value(list[i].number) &&
+                is_place_of_value(list[i].passed);
+    error = !fine                          ? EMULATED_INVALID_VALUE
+            : emulated.setup.without_waits ? launch_gate(stream, &list[i])
+                                           : put_gate(stream, &list[i]);
+  }
+  return error;
+}
