@@ -71,6 +71,7 @@ void lcomm_nccl_alone(lcomm_nccl_choice *choice) {
   lcomm_nccl_take_sums(&choice->calls);
   lcomm_nccl_take_moves(&choice->calls);
   lcomm_nccl_take_pairs(&choice->calls);
+  lcomm_nccl_take_configured(&choice->calls);
   lcomm_nccl_take_factors(&choice->calls);
   lcomm_nccl_take_memory(&choice->calls);
   snprintf(choice->reason, sizeof(choice->reason),

@@ -12,8 +12,6 @@
 #include "libcomm/interpose/nccl/nccl_comm.h"
 #include "libcomm/interpose/nccl/nccl_feedback.h"
 
-enum { LCOMM_NCCL_NAME_MAX = 64 }; /* of a communicator's name, with the terminator */
-
 /* What is in force on a backing; the control file replaces it. nccl_over_control.c */
 typedef struct lcomm_nccl_policy {
   uint64_t candidates;                       /* sums so far that were long enough */

@@ -43,9 +43,9 @@ static ncclResult_t init(const char *name, ncclComm_t *comm, int ranks, const nc
                            "libcomm-nccl.so, and get the id from one of them",
                            name);
   }
-  it.comm = lcomm_nccl_comm_new(name, NULL, config);
-  if (!it.comm) {
-    return ncclSystemError;
+  ncclResult_t result = lcomm_nccl_comm_new(name, NULL, config, &it.comm);
+  if (result != ncclSuccess) {
+    return result;
   }
   it.comm->rank = rank;
   it.comm->size = ranks;

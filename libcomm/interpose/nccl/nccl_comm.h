@@ -37,6 +37,8 @@ void lcomm_nccl_place_release(const lcomm_nccl_place *place);
 
 /* ----------------------------------------------------------- communicators */
 
+enum { LCOMM_NCCL_NAME_MAX = 64 }; /* of a communicator's name, with the terminator */
+
 typedef enum lcomm_nccl_state {
   LCOMM_NCCL_MAKING,   /* by another thread, for a program that does not wait */
   LCOMM_NCCL_READY,    /* `comm` is there */
@@ -60,8 +62,9 @@ struct ncclComm {
   int rank, size;
   ncclResult_t failure; /* of FAILED, with `sentence` */
   char *sentence;
-  int device;  /* that was current when it was made; -1: none */
-  bool blocks; /* the program waits for what is made of it */
+  int device;                     /* that was current when it was made; -1: none */
+  char name[LCOMM_NCCL_NAME_MAX]; /* of its configuration; "" */
+  bool blocks;                    /* the program waits for what is made of it */
   /* Ranks of this process that are in one communicator have one number here. */
   uint64_t family;
   uint32_t parts;             /* that were made of it, for their families */
@@ -76,6 +79,17 @@ struct ncclComm {
 
 /* Is it one that calls can be made with? If not, the sentence names the function. */
 ncclResult_t lcomm_nccl_check(const char *function, const struct ncclComm *comm);
+
+/* ---------------------------------------------------------- configurations */
+
+/* Is it one, or NULL? If not, the sentence names the function. */
+ncclResult_t lcomm_nccl_config_check(const char *function, const ncclConfig_t *config);
+
+/* Does the program wait for what is made? `otherwise` where the configuration does not say. */
+bool lcomm_nccl_config_blocks(const ncclConfig_t *config, bool otherwise);
+
+/* The name that it gives; "" where it is too old, or NULL. */
+void lcomm_nccl_config_name(const ncclConfig_t *config, char name[LCOMM_NCCL_NAME_MAX]);
 
 /* ----------------------------------------------------------------- errors */
 
@@ -110,8 +124,8 @@ ncclResult_t lcomm_nccl_make(lcomm_nccl_making *making);
 
 /* Communicators of this process, for lcomm_nccl_end.c. A comm that is made is listed; one that is
  * freed was taken off. */
-ncclComm_t lcomm_nccl_comm_new(const char *function, const ncclComm_t parent,
-                               const ncclConfig_t *config);
+ncclResult_t lcomm_nccl_comm_new(const char *function, const ncclComm_t parent,
+                                 const ncclConfig_t *config, ncclComm_t *made);
 void lcomm_nccl_comm_free(ncclComm_t comm);
 void lcomm_nccl_list(ncclComm_t comm);
 
@@ -162,6 +176,14 @@ bool lcomm_nccl_moved_type(ncclDataType_t type, lcomm_dtype *as);
 /* The call with its communicator and type checked, and submitted. */
 ncclResult_t lcomm_nccl_submit_move(const char *name, lcomm_nccl_call call, ncclDataType_t type);
 
+/* As the body of a call's `make`: libcomm's function on its communicator, with the lock. */
+#define LCOMM_NCCL_MAKE(it, function, ...)                                                         \
+  lcomm_comm *comm_ = (it)->comm->comm;                                                            \
+  pthread_mutex_lock(&(it)->comm->lock);                                                           \
+  ncclResult_t result_ = lcomm_nccl_ended(comm_, function(comm_, __VA_ARGS__));                    \
+  pthread_mutex_unlock(&(it)->comm->lock);                                                         \
+  return result_
+
 /* The operation `op` of a program; false: there is none. */
 bool lcomm_nccl_factor_find(const struct ncclComm *comm, ncclRedOp_t op, lcomm_nccl_factor *factor);
 /* Its number, in order with a stream: of one on the device the host waits for it. */
@@ -175,6 +197,7 @@ void lcomm_nccl_take_ends(lcomm_nccl_calls *calls);
 void lcomm_nccl_take_sums(lcomm_nccl_calls *calls);
 void lcomm_nccl_take_moves(lcomm_nccl_calls *calls);
 void lcomm_nccl_take_pairs(lcomm_nccl_calls *calls);
+void lcomm_nccl_take_configured(lcomm_nccl_calls *calls);
 void lcomm_nccl_take_factors(lcomm_nccl_calls *calls);
 void lcomm_nccl_take_memory(lcomm_nccl_calls *calls);
 

@@ -80,6 +80,25 @@ lcomm_comm *lcomm_nccl_feedback_comm(const lcomm_nccl_feedback *feedback) {
 
 /* ------------------------------------------------------------------- making */
 
+/* The functions of each kind of sum. */
+typedef struct ways {
+  lcomm_status (*on_stream)(lcomm_residual *residual, const void *send, void *receive,
+                            void *stream);
+  lcomm_status (*begin)(lcomm_residual *residual, const void *send, void *receive,
+                        lcomm_request *request);
+} ways;
+
+static const ways *ways_of(const lcomm_nccl_site *site) {
+  static const ways all_reduce = {lcomm_allreduce_ef_on_stream, lcomm_iallreduce_ef},
+                    all_reduce_flush = {lcomm_allreduce_flush_on_stream, lcomm_iallreduce_flush},
+                    scatter = {lcomm_reduce_scatter_ef_on_stream, lcomm_ireduce_scatter_ef},
+                    scatter_flush = {lcomm_reduce_scatter_flush_on_stream,
+                                     lcomm_ireduce_scatter_flush};
+  bool flushes = site->what == LCOMM_INTERPOSE_FLUSH;
+  return site->kind == LCOMM_CALL_ALLREDUCE ? (flushes ? &all_reduce_flush : &all_reduce)
+                                            : (flushes ? &scatter_flush : &scatter);
+}
+
 static lcomm_status find_residual(const lcomm_nccl_site *site, lcomm_residual **residual) {
   lcomm_nccl_feedback *feedback = site->feedback;
   return lcomm_interpose_ef_residual(feedback->ef, site->number, feedback->comm, residual);
@@ -89,26 +108,12 @@ lcomm_status lcomm_nccl_feedback_sum(const lcomm_nccl_site *site, const void *se
                                      void *stream) {
   lcomm_residual *residual = NULL;
   lcomm_status status = find_residual(site, &residual);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  bool flushes = site->what == LCOMM_INTERPOSE_FLUSH;
-  return (site->kind == LCOMM_CALL_ALLREDUCE
-              ? (flushes ? lcomm_allreduce_flush_on_stream : lcomm_allreduce_ef_on_stream)
-              : (flushes ? lcomm_reduce_scatter_flush_on_stream
-                         : lcomm_reduce_scatter_ef_on_stream))(residual, send, receive, stream);
+  return status == LCOMM_OK ? ways_of(site)->on_stream(residual, send, receive, stream) : status;
 }
 
 lcomm_status lcomm_nccl_feedback_begin(const lcomm_nccl_site *site, const void *send, void *receive,
                                        lcomm_request *request) {
   lcomm_residual *residual = NULL;
   lcomm_status status = find_residual(site, &residual);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  bool flushes = site->what == LCOMM_INTERPOSE_FLUSH;
-  return (site->kind == LCOMM_CALL_ALLREDUCE
-              ? (flushes ? lcomm_iallreduce_flush : lcomm_iallreduce_ef)
-              : (flushes ? lcomm_ireduce_scatter_flush : lcomm_ireduce_scatter_ef))(
-      residual, send, receive, request);
+  return status == LCOMM_OK ? ways_of(site)->begin(residual, send, receive, request) : status;
 }

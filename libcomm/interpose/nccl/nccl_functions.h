@@ -3,6 +3,32 @@
 #ifndef LCOMM_INTERPOSE_NCCL_FUNCTIONS_H
 #define LCOMM_INTERPOSE_NCCL_FUNCTIONS_H
 
+/* Collective calls that NCCL has twice: as they are, and as XConfig, with a configuration as one
+ * parameter more. ROW(X, name, parameters, parameters with the configuration, (type, name), ...) */
+#define LCOMM_NCCL_CONFIGURED(ROW, X)                                                              \
+  ROW(X, AllReduce, 7, 8, (const void *, send), (void *, receive), (size_t, count),                \
+      (ncclDataType_t, type), (ncclRedOp_t, op), (ncclComm_t, comm), (cudaStream_t, stream))       \
+  ROW(X, Reduce, 8, 9, (const void *, send), (void *, receive), (size_t, count),                   \
+      (ncclDataType_t, type), (ncclRedOp_t, op), (int, root), (ncclComm_t, comm),                  \
+      (cudaStream_t, stream))                                                                      \
+  ROW(X, ReduceScatter, 7, 8, (const void *, send), (void *, receive), (size_t, count),            \
+      (ncclDataType_t, type), (ncclRedOp_t, op), (ncclComm_t, comm), (cudaStream_t, stream))       \
+  ROW(X, Broadcast, 7, 8, (const void *, send), (void *, receive), (size_t, count),                \
+      (ncclDataType_t, type), (int, root), (ncclComm_t, comm), (cudaStream_t, stream))             \
+  ROW(X, AllGather, 6, 7, (const void *, send), (void *, receive), (size_t, count),                \
+      (ncclDataType_t, type), (ncclComm_t, comm), (cudaStream_t, stream))                          \
+  ROW(X, AlltoAll, 6, 7, (const void *, send), (void *, receive), (size_t, count),                 \
+      (ncclDataType_t, type), (ncclComm_t, comm), (cudaStream_t, stream))                          \
+  ROW(X, Gather, 7, 8, (const void *, send), (void *, receive), (size_t, count),                   \
+      (ncclDataType_t, type), (int, root), (ncclComm_t, comm), (cudaStream_t, stream))             \
+  ROW(X, Scatter, 7, 8, (const void *, send), (void *, receive), (size_t, count),                  \
+      (ncclDataType_t, type), (int, root), (ncclComm_t, comm), (cudaStream_t, stream))
+
+#define LCOMM_NCCL_CONFIG_PARAMETER (const ncclCollConfig_t *, config)
+#define LCOMM_NCCL_TWICE(X, name, n, more, ...)                                                    \
+  X(name, result, n, __VA_ARGS__)                                                                  \
+  X(name##Config, result, more, __VA_ARGS__, LCOMM_NCCL_CONFIG_PARAMETER)
+
 /* Every function of NCCL up to 2.32, once: exports, forwarders, refusals and the look-up in another
  * NCCL are made of this table by the compiler, which also checks them against each other. Include
  * nccl_abi.h, or NCCL's own headers, before it.
@@ -61,50 +87,9 @@
     (ncclDataType_t, type), (ncclScalarResidence_t, residence), (ncclComm_t, comm))                \
   X(RedOpDestroy, result, 2, (ncclRedOp_t, op), (ncclComm_t, comm))                                \
   /* collective calls */                                                                           \
-  X(AllReduce, result, 7, (const void *, send), (void *, receive), (size_t, count),                \
-    (ncclDataType_t, type), (ncclRedOp_t, op), (ncclComm_t, comm), (cudaStream_t, stream))         \
-  X(Reduce, result, 8, (const void *, send), (void *, receive), (size_t, count),                   \
-    (ncclDataType_t, type), (ncclRedOp_t, op), (int, root), (ncclComm_t, comm),                    \
-    (cudaStream_t, stream))                                                                        \
-  X(ReduceScatter, result, 7, (const void *, send), (void *, receive), (size_t, count),            \
-    (ncclDataType_t, type), (ncclRedOp_t, op), (ncclComm_t, comm), (cudaStream_t, stream))         \
+  LCOMM_NCCL_CONFIGURED(LCOMM_NCCL_TWICE, X)                                                       \
   X(Bcast, result, 6, (void *, buffer), (size_t, count), (ncclDataType_t, type), (int, root),      \
     (ncclComm_t, comm), (cudaStream_t, stream))                                                    \
-  X(Broadcast, result, 7, (const void *, send), (void *, receive), (size_t, count),                \
-    (ncclDataType_t, type), (int, root), (ncclComm_t, comm), (cudaStream_t, stream))               \
-  X(AllGather, result, 6, (const void *, send), (void *, receive), (size_t, count),                \
-    (ncclDataType_t, type), (ncclComm_t, comm), (cudaStream_t, stream))                            \
-  X(AlltoAll, result, 6, (const void *, send), (void *, receive), (size_t, count),                 \
-    (ncclDataType_t, type), (ncclComm_t, comm), (cudaStream_t, stream))                            \
-  X(Gather, result, 7, (const void *, send), (void *, receive), (size_t, count),                   \
-    (ncclDataType_t, type), (int, root), (ncclComm_t, comm), (cudaStream_t, stream))               \
-  X(Scatter, result, 7, (const void *, send), (void *, receive), (size_t, count),                  \
-    (ncclDataType_t, type), (int, root), (ncclComm_t, comm), (cudaStream_t, stream))               \
-  /* the same, configured */                                                                       \
-  X(AllReduceConfig, result, 8, (const void *, send), (void *, receive), (size_t, count),          \
-    (ncclDataType_t, type), (ncclRedOp_t, op), (ncclComm_t, comm), (cudaStream_t, stream),         \
-    (const ncclCollConfig_t *, config))                                                            \
-  X(ReduceConfig, result, 9, (const void *, send), (void *, receive), (size_t, count),             \
-    (ncclDataType_t, type), (ncclRedOp_t, op), (int, root), (ncclComm_t, comm),                    \
-    (cudaStream_t, stream), (const ncclCollConfig_t *, config))                                    \
-  X(ReduceScatterConfig, result, 8, (const void *, send), (void *, receive), (size_t, count),      \
-    (ncclDataType_t, type), (ncclRedOp_t, op), (ncclComm_t, comm), (cudaStream_t, stream),         \
-    (const ncclCollConfig_t *, config))                                                            \
-  X(BroadcastConfig, result, 8, (const void *, send), (void *, receive), (size_t, count),          \
-    (ncclDataType_t, type), (int, root), (ncclComm_t, comm), (cudaStream_t, stream),               \
-    (const ncclCollConfig_t *, config))                                                            \
-  X(AllGatherConfig, result, 7, (const void *, send), (void *, receive), (size_t, count),          \
-    (ncclDataType_t, type), (ncclComm_t, comm), (cudaStream_t, stream),                            \
-    (const ncclCollConfig_t *, config))                                                            \
-  X(AlltoAllConfig, result, 7, (const void *, send), (void *, receive), (size_t, count),           \
-    (ncclDataType_t, type), (ncclComm_t, comm), (cudaStream_t, stream),                            \
-    (const ncclCollConfig_t *, config))                                                            \
-  X(GatherConfig, result, 8, (const void *, send), (void *, receive), (size_t, count),             \
-    (ncclDataType_t, type), (int, root), (ncclComm_t, comm), (cudaStream_t, stream),               \
-    (const ncclCollConfig_t *, config))                                                            \
-  X(ScatterConfig, result, 8, (const void *, send), (void *, receive), (size_t, count),            \
-    (ncclDataType_t, type), (int, root), (ncclComm_t, comm), (cudaStream_t, stream),               \
-    (const ncclCollConfig_t *, config))                                                            \
   /* between two ranks */                                                                          \
   X(Send, result, 6, (const void *, send), (size_t, count), (ncclDataType_t, type), (int, peer),   \
     (ncclComm_t, comm), (cudaStream_t, stream))                                                    \

@@ -7,18 +7,13 @@
 #include <string.h>
 
 #include "libcomm/interpose/nccl/nccl_comm.h"
-
-/* A list whose memory stays: a group as long as one before needs none. */
-typedef struct list {
-  void *items;
-  size_t count, room;
-} list;
+#include "libcomm/interpose/nccl/nccl_items.h"
 
 /* Of one thread. */
 typedef struct group {
   int depth;
-  list calls;   /* of lcomm_nccl_call */
-  list makings; /* of lcomm_nccl_making */
+  lcomm_nccl_items calls;   /* of lcomm_nccl_call */
+  lcomm_nccl_items makings; /* of lcomm_nccl_making */
 } group;
 
 static pthread_key_t key;
@@ -27,8 +22,8 @@ static bool has_key;
 
 static void forget(void *of_thread) {
   group *mine = of_thread;
-  free(mine->calls.items);
-  free(mine->makings.items);
+  free(mine->calls.all);
+  free(mine->makings.all);
   free(mine);
 }
 
@@ -52,17 +47,12 @@ static group *group_of_thread(void) {
 
 /* -------------------------------------------------------------- submitting */
 
-static ncclResult_t append(list *to, const void *item, size_t size) {
-  if (to->count == to->room) {
-    size_t room = to->room ? 2 * to->room : 16;
-    void *items = realloc(to->items, room * size);
-    if (!items) {
-      return lcomm_nccl_fail(ncclSystemError, "there is no memory for a group of %zu calls", room);
-    }
-    to->items = items;
-    to->room = room;
+static ncclResult_t append(lcomm_nccl_items *to, const void *item, size_t size) {
+  void *place = lcomm_nccl_items_append(to, size);
+  if (!place) {
+    return lcomm_nccl_fail(ncclSystemError, "there is no memory for a longer group");
   }
-  memcpy((char *)to->items + to->count++ * size, item, size);
+  memcpy(place, item, size);
   return ncclSuccess;
 }
 
@@ -96,8 +86,8 @@ ncclResult_t lcomm_nccl_group_start(void) {
 }
 
 /* The first failure ends the group: calls behind it are not made. */
-static ncclResult_t make_calls(const list *calls) {
-  const lcomm_nccl_call *all = calls->items;
+static ncclResult_t make_calls(const lcomm_nccl_items *calls) {
+  const lcomm_nccl_call *all = calls->all;
   ncclResult_t result = ncclSuccess;
   for (int turn = 0; turn < LCOMM_NCCL_TURN_COUNT; turn++) {
     for (size_t i = 0; i < calls->count && result == ncclSuccess; i++) {
@@ -116,7 +106,7 @@ ncclResult_t lcomm_nccl_group_end(void) {
   if (mine->depth > 0) {
     return ncclSuccess;
   }
-  ncclResult_t made = lcomm_nccl_make_all(mine->makings.items, mine->makings.count);
+  ncclResult_t made = lcomm_nccl_make_all(mine->makings.all, mine->makings.count);
   bool goes_on = made == ncclSuccess || made == ncclInProgress;
   ncclResult_t result = goes_on ? make_calls(&mine->calls) : made;
   mine->makings.count = mine->calls.count = 0;
@@ -128,7 +118,7 @@ void lcomm_nccl_group_drop(void) {
   if (!mine || --mine->depth > 0) {
     return;
   }
-  lcomm_nccl_making *makings = mine->makings.items;
+  lcomm_nccl_making *makings = mine->makings.all;
   for (size_t i = 0; i < mine->makings.count; i++) {
     lcomm_nccl_comm_free(makings[i].comm);
   }

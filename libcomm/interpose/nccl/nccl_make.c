@@ -12,26 +12,25 @@
 
 /* -------------------------------------------------------------- new and freed */
 
-static bool blocks(const ncclComm_t parent, const ncclConfig_t *config) {
-  bool says = config && config->size > offsetof(ncclConfig_t, blocking) &&
-              (config->blocking == 0 || config->blocking == 1);
-  return says ? config->blocking == 1 : !parent || parent->blocks;
-}
-
-ncclComm_t lcomm_nccl_comm_new(const char *function, const ncclComm_t parent,
-                               const ncclConfig_t *config) {
-  ncclComm_t it = calloc(1, sizeof *it);
+ncclResult_t lcomm_nccl_comm_new(const char *function, const ncclComm_t parent,
+                                 const ncclConfig_t *config, ncclComm_t *made) {
+  ncclResult_t result = lcomm_nccl_config_check(function, config);
+  ncclComm_t it = result == ncclSuccess ? calloc(1, sizeof *it) : NULL;
   if (!it) {
-    lcomm_nccl_fail(ncclSystemError, "%s: there is no memory for a communicator", function);
-    return NULL;
+    return result != ncclSuccess
+               ? result
+               : lcomm_nccl_fail(ncclSystemError, "%s: there is no memory for a communicator",
+                                 function);
   }
   pthread_mutex_init(&it->lock, NULL);
-  it->blocks = blocks(parent, config);
+  it->blocks = lcomm_nccl_config_blocks(config, !parent || parent->blocks);
+  lcomm_nccl_config_name(config, it->name);
   it->place_socket = -1;
   if (lcomm_device_current(&it->device) != LCOMM_OK) {
     it->device = -1;
   }
-  return it;
+  *made = it;
+  return ncclSuccess;
 }
 
 void lcomm_nccl_comm_free(ncclComm_t comm) {
@@ -63,21 +62,55 @@ static uint64_t family_of(const lcomm_nccl_making *it) {
 
 /* ------------------------------------------------------------------- making */
 
-/* Each rank tells the others where those that are left may meet if some are lost; zeros where it
- * has no place. */
-static lcomm_status share_places(ncclComm_t comm) {
+/* What ranks tell each other when their communicator is made. */
+typedef struct told {
+  ncclUniqueId place; /* where those that are left may meet if some are lost; zeros: it has none */
+  char name[LCOMM_NCCL_NAME_MAX];
+} told;
+
+static bool is_named_alike(const told *all, int ranks) {
+  for (int rank = 1; rank < ranks; rank++) {
+    if (memcmp(all[rank].name, all[0].name, sizeof(all[0].name)) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* A name is one that all ranks give: where they differ, the communicator is one without. */
+static lcomm_status drop_name(ncclComm_t comm) {
+  lcomm_comm *named = comm->comm, *unnamed = NULL;
+  lcomm_status status = lcomm_split(named, 0, comm->rank, NULL, &unnamed);
+  if (status == LCOMM_OK) {
+    comm->comm = unnamed;
+    status = lcomm_destroy(named);
+  }
+  return status;
+}
+
+static lcomm_status tell_others(ncclComm_t comm, told *all) {
   lcomm_nccl_place place;
-  ncclUniqueId mine;
-  memset(&mine, 0, sizeof(mine));
+  told mine = {.name = ""};
+  if (lcomm_nccl_place_find(&place, &comm->place_socket) == ncclSuccess) {
+    lcomm_nccl_id_write(&place, &mine.place);
+  }
+  memcpy(mine.name, comm->name, sizeof(mine.name));
+  lcomm_name_set(comm->comm, comm->name);
+  lcomm_status status = lcomm_allgather(comm->comm, &mine, all, sizeof(mine), LCOMM_UINT8);
+  for (int rank = 0; rank < comm->size && status == LCOMM_OK; rank++) {
+    comm->places[rank] = all[rank].place;
+  }
+  return status != LCOMM_OK || is_named_alike(all, comm->size) ? status : drop_name(comm);
+}
+
+static lcomm_status share(ncclComm_t comm) {
+  told *all = calloc((size_t)comm->size, sizeof *all);
   comm->places = calloc((size_t)comm->size, sizeof *comm->places);
   comm->counts = calloc((size_t)comm->size, sizeof *comm->counts);
-  if (!comm->places || !comm->counts) {
-    return LCOMM_ERR_MEMORY;
-  }
-  if (lcomm_nccl_place_find(&place, &comm->place_socket) == ncclSuccess) {
-    lcomm_nccl_id_write(&place, &mine);
-  }
-  return lcomm_allgather(comm->comm, &mine, comm->places, sizeof(mine), LCOMM_UINT8);
+  lcomm_status status =
+      all && comm->places && comm->counts ? tell_others(comm, all) : LCOMM_ERR_MEMORY;
+  free(all);
+  return status;
 }
 
 /* Ranks that pose as more nodes than are left pose as a node each. */
@@ -134,7 +167,7 @@ ncclResult_t lcomm_nccl_make(lcomm_nccl_making *it) {
   }
   comm->rank = lcomm_rank(comm->comm);
   comm->size = lcomm_size(comm->comm);
-  status = share_places(comm);
+  status = share(comm);
   if (status == LCOMM_OK) {
     return ncclSuccess;
   }

@@ -5,22 +5,19 @@
 
 #include "libcomm/interpose/nccl/nccl_comm.h"
 
-#define MAKE(function, ...)                                                                        \
-  pthread_mutex_lock(&it->comm->lock);                                                             \
-  ncclResult_t result = lcomm_nccl_ended(it->comm->comm, function(it->comm->comm, __VA_ARGS__));   \
-  pthread_mutex_unlock(&it->comm->lock);                                                           \
-  return result
-
 static ncclResult_t make_all_gather(const lcomm_nccl_call *it) {
-  MAKE(lcomm_allgather_on_stream, it->send, it->receive, it->count, it->type, it->stream);
+  LCOMM_NCCL_MAKE(it, lcomm_allgather_on_stream, it->send, it->receive, it->count, it->type,
+                  it->stream);
 }
 
 static ncclResult_t make_all_to_all(const lcomm_nccl_call *it) {
-  MAKE(lcomm_alltoall_on_stream, it->send, it->receive, it->count, it->type, it->stream);
+  LCOMM_NCCL_MAKE(it, lcomm_alltoall_on_stream, it->send, it->receive, it->count, it->type,
+                  it->stream);
 }
 
 static ncclResult_t make_broadcast(const lcomm_nccl_call *it) {
-  MAKE(lcomm_broadcast_on_stream, it->receive, it->count, it->type, it->root, it->stream);
+  LCOMM_NCCL_MAKE(it, lcomm_broadcast_on_stream, it->receive, it->count, it->type, it->root,
+                  it->stream);
 }
 
 /* Data of the root goes to its `receive` first: libcomm broadcasts in place. */
@@ -75,33 +72,9 @@ static ncclResult_t broadcast(const void *send, void *receive, size_t count, ncc
   return lcomm_nccl_submit_move("ncclBroadcast", call, type);
 }
 
-static ncclResult_t all_gather_config(const void *send, void *receive, size_t count,
-                                      ncclDataType_t type, ncclComm_t comm, cudaStream_t stream,
-                                      const ncclCollConfig_t *config) {
-  (void)config;
-  return all_gather(send, receive, count, type, comm, stream);
-}
-
-static ncclResult_t all_to_all_config(const void *send, void *receive, size_t count,
-                                      ncclDataType_t type, ncclComm_t comm, cudaStream_t stream,
-                                      const ncclCollConfig_t *config) {
-  (void)config;
-  return all_to_all(send, receive, count, type, comm, stream);
-}
-
-static ncclResult_t broadcast_config(const void *send, void *receive, size_t count,
-                                     ncclDataType_t type, int root, ncclComm_t comm,
-                                     cudaStream_t stream, const ncclCollConfig_t *config) {
-  (void)config;
-  return broadcast(send, receive, count, type, root, comm, stream);
-}
-
 void lcomm_nccl_take_moves(lcomm_nccl_calls *calls) {
   calls->AllGather = all_gather;
   calls->AlltoAll = all_to_all;
   calls->Bcast = bcast;
   calls->Broadcast = broadcast;
-  calls->AllGatherConfig = all_gather_config;
-  calls->AlltoAllConfig = all_to_all_config;
-  calls->BroadcastConfig = broadcast_config;
 }

@@ -41,9 +41,6 @@ ncclResult_t lcomm_nccl_over_made(ncclResult_t result, ncclComm_t *comm,
 /* Wait for it, and see what has become of it. */
 ncclResult_t lcomm_nccl_over_wait(ncclComm_t *comm);
 
-/* The name that the configuration gives; "" where it is too old, or NULL. */
-void lcomm_nccl_origin_name(lcomm_nccl_origin *origin, const ncclConfig_t *config);
-
 /* ------------------------------------------------------ nccl_over_parts.c */
 
 /* A part of a communicator that does not block: NCCL writes it to *part before

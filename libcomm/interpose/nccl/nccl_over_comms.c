@@ -51,18 +51,11 @@ ncclResult_t lcomm_nccl_over_made(ncclResult_t result, ncclComm_t *comm,
 
 /* ------------------------------------------------------------------- making */
 
-void lcomm_nccl_origin_name(lcomm_nccl_origin *origin, const ncclConfig_t *config) {
-  bool has_name = config && config->magic == (unsigned)NCCL_CONFIG_MAGIC &&
-                  config->size >= offsetof(ncclConfig_t, commName) + sizeof(config->commName) &&
-                  config->commName;
-  snprintf(origin->name, sizeof(origin->name), "%s", has_name ? config->commName : "");
-}
-
 static lcomm_nccl_origin meeting(ncclUniqueId *id, int ranks, int rank,
                                  const ncclConfig_t *config) {
   lcomm_nccl_origin origin = {.ranks = ranks, .rank = rank};
   origin.meets = id && lcomm_nccl_place_take(id, &origin.place);
-  lcomm_nccl_origin_name(&origin, config);
+  lcomm_nccl_config_name(config, origin.name);
   return origin;
 }
 

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "libcomm/interpose/nccl/nccl_items.h"
 #include "libcomm/interpose/nccl/nccl_over.h"
 
 typedef struct made_comm {
@@ -14,16 +15,10 @@ typedef struct made_comm {
   lcomm_nccl_origin origin;
 } made_comm;
 
-/* A list that keeps its memory: a group as long as one before needs none. */
-typedef struct list {
-  void *items;
-  size_t count, room;
-} list;
-
 /* Of one thread. */
 typedef struct group {
   int depth;
-  list comms, sums, noted; /* made_comm, lcomm_nccl_sum, lcomm_nccl_backing * */
+  lcomm_nccl_items comms, sums, noted; /* made_comm, lcomm_nccl_sum, lcomm_nccl_backing * */
 } group;
 
 static _Thread_local group *mine;
@@ -36,9 +31,9 @@ static bool has_key;
 
 static void forget(void *of_thread) {
   group *it = of_thread;
-  free(it->comms.items);
-  free(it->sums.items);
-  free(it->noted.items);
+  free(it->comms.all);
+  free(it->sums.all);
+  free(it->noted.all);
   free(it);
 }
 
@@ -64,26 +59,12 @@ bool lcomm_nccl_over_in_group(void) {
   return mine && mine->depth > 0;
 }
 
-/* NULL: there is no memory. */
-static void *append(list *to, size_t size) {
-  if (to->count == to->room) {
-    size_t room = to->room ? 2 * to->room : 16;
-    void *items = realloc(to->items, room * size);
-    if (!items) {
-      return NULL;
-    }
-    to->items = items;
-    to->room = room;
-  }
-  return (char *)to->items + size * to->count++;
-}
-
 static ncclResult_t no_memory(void) {
   return lcomm_nccl_fail(ncclSystemError, "there is no memory for a longer group");
 }
 
 ncclResult_t lcomm_nccl_over_defer_comm(ncclComm_t *comm, const lcomm_nccl_origin *origin) {
-  made_comm *it = append(&mine->comms, sizeof *it);
+  made_comm *it = lcomm_nccl_items_append(&mine->comms, sizeof *it);
   if (!it) {
     return no_memory();
   }
@@ -92,7 +73,7 @@ ncclResult_t lcomm_nccl_over_defer_comm(ncclComm_t *comm, const lcomm_nccl_origi
 }
 
 ncclResult_t lcomm_nccl_over_defer_sum(const lcomm_nccl_sum *sum) {
-  lcomm_nccl_sum *it = append(&mine->sums, sizeof *it);
+  lcomm_nccl_sum *it = lcomm_nccl_items_append(&mine->sums, sizeof *it);
   if (!it) {
     return no_memory();
   }
@@ -101,13 +82,13 @@ ncclResult_t lcomm_nccl_over_defer_sum(const lcomm_nccl_sum *sum) {
 }
 
 void lcomm_nccl_over_note(lcomm_nccl_backing *backing) {
-  lcomm_nccl_backing **all = mine->noted.items;
+  lcomm_nccl_backing **all = mine->noted.all;
   for (size_t i = 0; i < mine->noted.count; i++) {
     if (all[i] == backing) {
       return;
     }
   }
-  lcomm_nccl_backing **it = append(&mine->noted, sizeof(backing));
+  lcomm_nccl_backing **it = lcomm_nccl_items_append(&mine->noted, sizeof(backing));
   if (it) {
     *it = backing;
   }
@@ -117,7 +98,7 @@ void lcomm_nccl_over_note(lcomm_nccl_backing *backing) {
 
 /* All are begun before one is waited for: this thread may have several ranks of one. */
 static ncclResult_t make_comms(ncclResult_t of_group) {
-  made_comm *all = mine->comms.items;
+  made_comm *all = mine->comms.all;
   ncclResult_t result = ncclSuccess;
   for (size_t i = 0; i < mine->comms.count; i++) {
     if (of_group == ncclInProgress && all[i].origin.whole) {
@@ -134,7 +115,7 @@ static ncclResult_t make_comms(ncclResult_t of_group) {
 }
 
 static ncclResult_t forward_left(void) {
-  const lcomm_nccl_sum *all = mine->sums.items;
+  const lcomm_nccl_sum *all = mine->sums.all;
   ncclResult_t result = ncclSuccess;
   bool begun = false;
   for (size_t i = 0; i < mine->sums.count && result == ncclSuccess; i++) {
@@ -151,7 +132,7 @@ static ncclResult_t forward_left(void) {
 }
 
 static bool are_in_streams_of_one_comm(void) {
-  const lcomm_nccl_sum *all = mine->sums.items;
+  const lcomm_nccl_sum *all = mine->sums.all;
   for (size_t i = 0; i < mine->sums.count; i++) {
     if (all[i].at != all[0].at || all[i].at->manner != LCOMM_NCCL_IN_STREAMS) {
       return false;
@@ -173,7 +154,7 @@ static bool is_next(lcomm_nccl_sum *it, uint64_t pass) {
 }
 
 static ncclResult_t begin_pass(uint64_t pass, bool *any) {
-  lcomm_nccl_sum *all = mine->sums.items;
+  lcomm_nccl_sum *all = mine->sums.all;
   ncclResult_t result = ncclSuccess;
   *any = false;
   for (size_t i = 0; i < mine->sums.count && result == ncclSuccess; i++) {
@@ -186,7 +167,7 @@ static ncclResult_t begin_pass(uint64_t pass, bool *any) {
 }
 
 static ncclResult_t finish_pass(void) {
-  lcomm_nccl_sum *all = mine->sums.items;
+  lcomm_nccl_sum *all = mine->sums.all;
   ncclResult_t result = ncclSuccess;
   for (size_t i = 0; i < mine->sums.count; i++) {
     ncclResult_t finished = lcomm_nccl_sum_finish(&all[i]);
@@ -209,7 +190,7 @@ static ncclResult_t make_sums(void) {
 }
 
 static void poll_control(void) {
-  lcomm_nccl_backing **all = mine->noted.items;
+  lcomm_nccl_backing **all = mine->noted.all;
   size_t due = 0;
   for (size_t i = 0; i < mine->noted.count; i++) {
     lcomm_nccl_backing_enter(all[i]);

@@ -6,21 +6,12 @@
 #include "libcomm/interpose/nccl/nccl_comm.h"
 
 static ncclResult_t make_send(const lcomm_nccl_call *it) {
-  pthread_mutex_lock(&it->comm->lock);
-  ncclResult_t result =
-      lcomm_nccl_ended(it->comm->comm, lcomm_send_on_stream(it->comm->comm, it->send, it->count,
-                                                            it->type, it->root, it->stream));
-  pthread_mutex_unlock(&it->comm->lock);
-  return result;
+  LCOMM_NCCL_MAKE(it, lcomm_send_on_stream, it->send, it->count, it->type, it->root, it->stream);
 }
 
 static ncclResult_t make_receive(const lcomm_nccl_call *it) {
-  pthread_mutex_lock(&it->comm->lock);
-  ncclResult_t result = lcomm_nccl_ended(
-      it->comm->comm, lcomm_receive_on_stream(it->comm->comm, it->receive, it->count, it->type,
-                                              it->root, it->stream));
-  pthread_mutex_unlock(&it->comm->lock);
-  return result;
+  LCOMM_NCCL_MAKE(it, lcomm_receive_on_stream, it->receive, it->count, it->type, it->root,
+                  it->stream);
 }
 
 static ncclResult_t make_copy(const lcomm_nccl_call *it) {
@@ -143,25 +134,9 @@ static ncclResult_t scatter(const void *send_data, void *receive_data, size_t co
   return end_with(result);
 }
 
-static ncclResult_t gather_config(const void *send_data, void *receive_data, size_t count,
-                                  ncclDataType_t type, int root, ncclComm_t comm,
-                                  cudaStream_t stream, const ncclCollConfig_t *config) {
-  (void)config;
-  return gather(send_data, receive_data, count, type, root, comm, stream);
-}
-
-static ncclResult_t scatter_config(const void *send_data, void *receive_data, size_t count,
-                                   ncclDataType_t type, int root, ncclComm_t comm,
-                                   cudaStream_t stream, const ncclCollConfig_t *config) {
-  (void)config;
-  return scatter(send_data, receive_data, count, type, root, comm, stream);
-}
-
 void lcomm_nccl_take_pairs(lcomm_nccl_calls *calls) {
   calls->Send = send;
   calls->Recv = receive;
   calls->Gather = gather;
   calls->Scatter = scatter;
-  calls->GatherConfig = gather_config;
-  calls->ScatterConfig = scatter_config;
 }

@@ -21,8 +21,8 @@ static ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *part,
   if (result != ncclSuccess) {
     return result;
   }
-  it.comm = lcomm_nccl_comm_new("ncclCommSplit", comm, config);
-  return it.comm ? lcomm_nccl_submit_making(&it) : ncclSystemError;
+  result = lcomm_nccl_comm_new("ncclCommSplit", comm, config, &it.comm);
+  return result == ncclSuccess ? lcomm_nccl_submit_making(&it) : result;
 }
 
 /* ------------------------------------------------------------------ shrink */
@@ -82,9 +82,9 @@ static ncclResult_t shrink(ncclComm_t comm, int *without, int count, ncclComm_t 
   if (result != ncclSuccess) {
     return result;
   }
-  it.comm = lcomm_nccl_comm_new("ncclCommShrink", comm, config);
-  if (!it.comm) {
-    return ncclSystemError;
+  result = lcomm_nccl_comm_new("ncclCommShrink", comm, config, &it.comm);
+  if (result != ncclSuccess) {
+    return result;
   }
   result = find_survivors(comm, without, count, &it);
   if (result != ncclSuccess) {

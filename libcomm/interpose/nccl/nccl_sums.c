@@ -147,32 +147,8 @@ static ncclResult_t reduce(const void *send, void *receive, size_t count, ncclDa
   return submit("ncclReduce", call, type, op);
 }
 
-static ncclResult_t all_reduce_config(const void *send, void *receive, size_t count,
-                                      ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-                                      cudaStream_t stream, const ncclCollConfig_t *config) {
-  (void)config;
-  return all_reduce(send, receive, count, type, op, comm, stream);
-}
-
-static ncclResult_t reduce_scatter_config(const void *send, void *receive, size_t count,
-                                          ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-                                          cudaStream_t stream, const ncclCollConfig_t *config) {
-  (void)config;
-  return reduce_scatter(send, receive, count, type, op, comm, stream);
-}
-
-static ncclResult_t reduce_config(const void *send, void *receive, size_t count,
-                                  ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm,
-                                  cudaStream_t stream, const ncclCollConfig_t *config) {
-  (void)config;
-  return reduce(send, receive, count, type, op, root, comm, stream);
-}
-
 void lcomm_nccl_take_sums(lcomm_nccl_calls *calls) {
   calls->AllReduce = all_reduce;
   calls->ReduceScatter = reduce_scatter;
   calls->Reduce = reduce;
-  calls->AllReduceConfig = all_reduce_config;
-  calls->ReduceScatterConfig = reduce_scatter_config;
-  calls->ReduceConfig = reduce_config;
 }

@@ -187,6 +187,8 @@ static void any_stream_is_followed(void) {
   try_stream(own);
   cuda(cudaStreamDestroy(own));
   try_stream(NULL);
+  try_stream(cudaStreamLegacy);
+  try_stream(cudaStreamPerThread);
 }
 
 static void what_is_not_there_is_refused_on_all_ranks(void) {

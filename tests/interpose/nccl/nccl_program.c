@@ -8,42 +8,7 @@
  *
  * Each rank averages a million floats and prints how far the result is from the exact one. */
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "libcomm/interpose/nccl/nccl_abi.h"
-#include "tests/support/emulated/emulated_runtime.h"
-
-ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
-ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank);
-ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices);
-ncclResult_t ncclCommDestroy(ncclComm_t comm);
-ncclResult_t ncclGroupStart(void);
-ncclResult_t ncclGroupEnd(void);
-ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type,
-                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
-const char *ncclGetErrorString(ncclResult_t result);
-const char *ncclGetLastError(ncclComm_t comm);
-
-#define NCCL(call)                                                                                 \
-  do {                                                                                             \
-    ncclResult_t result_ = (call);                                                                 \
-    if (result_ != ncclSuccess) {                                                                  \
-      printf("%s: %s: %s\n", #call, ncclGetErrorString(result_), ncclGetLastError(NULL));          \
-      exit(1);                                                                                     \
-    }                                                                                              \
-  } while (0)
-#define CUDA(call)                                                                                 \
-  do {                                                                                             \
-    cudaError_t error_ = (call);                                                                   \
-    if (error_ != cudaSuccess) {                                                                   \
-      printf("%s: %s\n", #call, cudaGetErrorString(error_));                                       \
-      exit(1);                                                                                     \
-    }                                                                                              \
-  } while (0)
+#include "tests/interpose/nccl/nccl_client.h"
 
 enum { COUNT = 1 << 20, DEVICES_MAX = 8 };
 
@@ -125,31 +90,6 @@ static void work_with_all_devices(void) {
     print_result(&all[i], i, devices);
     close_rank(&all[i]);
   }
-}
-
-/* The file is complete when it has its name. */
-static ncclUniqueId share_id(int rank, const char *path) {
-  ncclUniqueId id;
-  char unready[4096];
-  FILE *file = NULL;
-  snprintf(unready, sizeof(unready), "%s.unready", path);
-  if (rank == 0) {
-    NCCL(ncclGetUniqueId(&id));
-    file = fopen(unready, "wb");
-    if (!file || fwrite(&id, sizeof(id), 1, file) != 1 || fclose(file) != 0 ||
-        rename(unready, path) != 0) {
-      exit(1);
-    }
-    return id;
-  }
-  while (!(file = fopen(path, "rb"))) {
-    usleep(1000);
-  }
-  if (fread(&id, sizeof(id), 1, file) != 1) {
-    exit(1);
-  }
-  fclose(file);
-  return id;
 }
 
 int main(int argc, char **argv) {

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the libcomm authors
 #
-# A program that knows NCCL and CUDA's runtime only runs unchanged with libcomm-nccl.so, where a
-# library of emulated devices has CUDA's names.
+# Programs that know NCCL and CUDA's runtime only run unchanged with libcomm-nccl.so, where a library of
+# emulated devices has CUDA's names.
 set -u
 
 # shellcheck source=tests/support/interposer_script.sh
@@ -11,9 +11,11 @@ source "$(dirname "$0")/../../support/interposer_script.sh"
 needs_no_sanitizers nccl_program
 cuda=$build/tests/interpose/nccl/cuda
 program=$work/nccl_program
-${CC:-gcc} -std=c11 -D_GNU_SOURCE -I. tests/interpose/nccl/nccl_program.c \
-  "$build/tests/interpose/nccl/stand_in_nccl.so" "$cuda/libcudart.so" -o "$program" ||
-  { echo "FAIL nccl_program: it does not compile"; exit 1; }
+for name in nccl_program nccl_perf; do
+  ${CC:-gcc} -std=c11 -D_GNU_SOURCE -I. "tests/interpose/nccl/$name.c" \
+    "$build/tests/interpose/nccl/stand_in_nccl.so" "$cuda/libcudart.so" -o "$work/$name" ||
+    { echo "FAIL nccl_program: $name does not compile"; exit 1; }
+done
 
 # runs POLICY ARGUMENTS...: the libcomm.so of that folder has its devices beside it
 runs() {
@@ -50,5 +52,32 @@ devices one_process_with_all_devices net=none exact
 devices one_process_with_all_devices_compressed net=int8 near
 processes a_process_for_each_device net=none exact
 processes a_process_for_each_device_compressed net=int8 near
+
+# perf NAME STATUS RANKS POLICY OPTION...: nccl_perf on ranks without a launcher; WRONG is said where it fails
+perf() {
+  local name=$1 status=$2 ranks=$3 policy=$4 rank bad=0 pids=()
+  shift 4
+  rm -f "$work/id"
+  for ((rank = 0; rank < ranks; rank++)); do
+    timeout "$limit" env LD_PRELOAD="$cuda/libcomm.so $build/libcomm-nccl.so" LD_LIBRARY_PATH="$cuda" RANK=$rank \
+      WORLD_SIZE="$ranks" EMULATED_APART=1 LCOMM_NCCL=alone LCOMM_NODES="$ranks" LCOMM_POLICY="$policy" \
+      "$work/nccl_perf" -b 8 -e 262144 -f 32 -n 2 "$@" "$work/id" >"$work/perf-$rank" 2>"$work/said-$rank" &
+    pids+=($!)
+  done
+  for rank in "${!pids[@]}"; do
+    wait "${pids[rank]}"
+    [ $? -eq "$status" ] || bad=1
+  done
+  if [ $bad -eq 0 ] && { [ "$status" -eq 0 ] || grep -q WRONG "$work/perf-0"; }; then
+    pass "$name"
+  else
+    fail "$name" "another end" "$work"/perf-* "$work"/said-*
+  fi
+}
+
+perf all_calls_of_all_sizes_are_right 0 2 net=none
+perf all_calls_of_bfloat16_on_three_ranks_are_right 0 3 net=none -d bfloat16
+perf all_calls_are_near_where_they_are_compressed 0 2 'net=int8 min=1K' -r 0.05
+perf compressed_results_are_found_wrong_where_exact_ones_are_meant 1 2 'net=int8 min=1K' -o all_reduce
 
 exit $failed
