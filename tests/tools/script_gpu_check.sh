@@ -40,7 +40,8 @@ case "$*" in
   cp programs/cuda_device "$FAKE/tests/device/"
   cp programs/cuda_calls "$FAKE/tests/api/"
   cp programs/cuda_steps "$FAKE/tests/tensor/"
-  touch "$FAKE/libcomm-nccl.so"
+  cp programs/train "$FAKE/"
+  touch "$FAKE/libcomm-nccl.so" "$FAKE/libtrainer-cuda.so"
   ;;
 esac
 EOF2
@@ -95,8 +96,32 @@ fake programs/cuda_device <<<'echo "ok 1 - a_thing"; kill -SEGV $$'
 fake programs/cuda_calls <<<'echo "PASS a_thing"; sleep 1000 & echo $! >>"$SCRATCH/left"; wait'
 fake programs/cuda_steps <<<'echo "PASS a_thing"; echo "PASS another"'
 
+fake bin/cc <<<'echo cc'
+fake bin/nvcc <<'EOF2'
+[ ! -e "$SCRATCH/no_nvcc" ] || { echo "nvcc fatal: error: no such thing"; exit 1; }
+for word; do [ "$last" != -o ] || cp "$SCRATCH/programs/nccl_perf" "$word"; last=$word; done
+EOF2
+fake programs/nccl_perf <<'EOF2'
+echo "$*" >>"$SCRATCH/own_runs"
+case $* in -r*) echo "all_reduce 8 WRONG" && exit 1 ;; esac
+EOF2
 fake programs/all_reduce_perf <<<'echo "# Out of bounds values : 0 OK"'
 fake programs/sendrecv_perf <<<'echo "# Out of bounds values : 2 FAILED"; exit 3'
+
+# A window of 1024 bytes costs 1024 * (6 * 1e6 + 6 * 12 * 768 * 1024) operations.
+fake programs/train <<'EOF2'
+while [ $# -gt 0 ]; do
+  case $1 in --log) log=$2 ;; --policy) policy=$2 ;; esac
+  shift
+done
+[ "$policy-$LCOMM_NODES" != net=int8-4 ] || { echo "train: rank 1 cannot go on, its device reports: no memory"; exit 3; }
+{
+  echo '{"event":"config","weights":1000000,"tensors":[]}'
+  echo '{"event":"epoch","samples_per_s":1,"hidden":0.1,"weights_hash":"0x1"}'
+  echo '{"event":"epoch","samples_per_s":100,"hidden":0.75,"weights_hash":"0x1"}'
+} >"$log"
+EOF2
+fake programs/train_gpt2cu <<<'echo "step 19/20 | loss 4 | 10.00 ms | 1000 tok/s"; echo "step 20/20 | loss 3 | 9.00 ms | 1234 tok/s"'
 
 # check OPTION...: gpu_check, with what is fake first in PATH
 check() {
@@ -145,6 +170,22 @@ expect stream_tables_are_there has '^== hidden nodes 2$'
 NCCL_TESTS=$work/programs check --only nccl
 expect programs_that_call_nccl_are_run has '^\| nccl-perf \| failed .*all_reduce on 2: fine. all_reduce on 4: fine. sendrecv on 2: exit status 3'
 expect missing_programs_are_named has '^\| nccl-llmc \| not measured .*no train_gpt2cu in PATH or LLMC'
+
+GPU_CHECK_PEAK_TFLOPS=10 LLMC=$work/programs check --only train
+expect training_has_its_share_of_the_peak has '^\| train-1 \| passed .*net=none: 102400 bytes/s, 6.41 TFLOP/s, 0.641 of 10 \(target 0.4: met\)'
+expect peer_is_beside_it has '^\| train-1 .*llm.c: 1234 tok/s'
+expect ranks_that_share_a_device_hide_communication has '^\| train-2 \| passed .*net=none: .* 75 % hidden. net=int8: .* 75 % hidden'
+expect training_that_fails_is_told has '^\| train-4 \| failed .*net=int8: exit status 3; train: rank 1 cannot go on'
+LLMC=$work check --only train-1
+expect unknown_peak_is_told has '^\| train-1 \| passed .*peak not known, see GPU_CHECK_PEAK_TFLOPS. llm.c: there is no train_gpt2cu'
+
+check --only nccl-perf
+expect a_program_of_our_own_takes_the_place_of_missing_ones has '^\| nccl-perf \| failed .*no nccl-tests in .*nccl_perf.c. .*int32 on 4: fine.* float on 4 with net=int8: exit status 1'
+expect it_is_run_with_bounds_where_results_are_lossy grep -q '^-r 0.05 ' own_runs
+touch no_nvcc
+check --only nccl-perf
+expect one_that_does_not_build_is_told has '^\| nccl-perf \| not measured .*nccl_perf.c does not build: nvcc fatal'
+rm no_nvcc
 
 check --seconds 17 --only calls,steps
 expect all_time_has_a_limit has '^\| steps-8 \| not measured \| [0-9]+ \| no time was left'
