@@ -204,6 +204,40 @@ def test_a_step_that_the_scaler_skips_is_undone_and_scales_do_not_matter(tmp_pat
     assert max(over_group(2, tmp_path, work)) < 1e-5
 
 
+def real_scaler():
+    """torch's own, on the host; None where this version has none."""
+    try:
+        return torch.amp.GradScaler("cpu", init_scale=1024.0)
+    except AttributeError:
+        return None
+
+
+@pytest.mark.skipif(real_scaler() is None, reason="this torch has no GradScaler for the host")
+def test_a_step_that_the_grad_scaler_of_torch_skips_is_undone(tmp_path):
+    def work(rank):
+        scaler, model = real_scaler(), DDP(Known())
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with contextlib.closing(hooked(model, TOP_K, scaler=scaler)) as state:
+            for step, factor in enumerate([1.0, 1e38 if rank == 1 else 1.0, 1.0]):
+                kept = [kept_of(state, name) for name in Known.SIZES] if step else []
+                weights = [p.detach().clone() for p in model.parameters()]
+                optimizer.zero_grad()
+                scaler.scale(model(given(rank, step)) * factor).backward()
+                scaler.step(optimizer)
+                scaler.update()
+                is_skipped = all(a.equal(b) for a, b in zip(weights, model.parameters()))
+                assert is_skipped == (step == 1)
+                if is_skipped:
+                    after = [kept_of(state, name) for name in Known.SIZES]
+                    assert all((a == b).all() for a, b in zip(kept, after))
+            assert state.comm.stats().discarded == 1
+            return [p.detach().numpy() for p in model.parameters()], scaler.get_scale()
+
+    said = over_group(2, tmp_path, work)
+    for weights, scale in said:
+        assert all((a == b).all() for a, b in zip(weights, said[0][0])) and scale == 512.0
+
+
 def test_a_state_goes_on_where_it_was_also_on_fewer_ranks(tmp_path):
     def work(rank):
         model = DDP(Known())
