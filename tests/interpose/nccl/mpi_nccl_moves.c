@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-/* mpirun: 1 2 3 4 8 */
+/* mpirun: 1 2 3 4 5 6 7 8 */
 
 /* Every call of NCCL that moves data, with every type and root, and messages between two ranks. */
 

@@ -69,9 +69,17 @@ static void what_is_no_long_sum_of_floats_is_nccls(void) {
   end(&it);
 }
 
-static void sums_that_are_captured_are_replayed(void) {
+static void replay_twice(const world *it, void *executable) {
+  for (int replay = 0; replay < 2; replay++) {
+    put_floats(it->from, mpi_rank, SUM_COUNT);
+    check(emulated_graph_launch(executable, it->stream));
+    is_equal_everywhere(holds_sum(it->stream, it->to, 0, SUM_COUNT, mpi_size, false));
+  }
+}
+
+static void try_captures(int nodes) {
   void *graph = NULL, *executable = NULL;
-  world it = begin_over(lossy);
+  world it = begin_over_on(nodes, lossy);
   (void)sums_below();
   for (int grouped = 0; grouped < 2; grouped++) {
     check(emulated_capture_begin(it.stream));
@@ -80,16 +88,20 @@ static void sums_that_are_captured_are_replayed(void) {
     fine(grouped ? ncclGroupEnd() : ncclSuccess);
     check(emulated_capture_end(it.stream, &graph));
     check(emulated_graph_instantiate(graph, &executable));
-    for (int replay = 0; replay < 2; replay++) {
-      put_floats(it.from, mpi_rank, SUM_COUNT);
-      check(emulated_graph_launch(executable, it.stream));
-      is_equal_everywhere(holds_sum(it.stream, it.to, 0, SUM_COUNT, mpi_size, false));
-    }
+    replay_twice(&it, executable);
     check(emulated_executable_destroy(executable));
     check(emulated_graph_destroy(graph));
   }
   require(sums_below() == 0, "NCCL has made one");
   end(&it);
+}
+
+static void sums_that_are_captured_are_replayed(void) {
+  try_captures(mpi_size);
+}
+
+static void so_are_those_whose_payloads_stay_on_devices_of_a_node(void) {
+  try_captures(2);
 }
 
 /* -------------------------------------------------------------------- groups */
@@ -180,6 +192,7 @@ static const mpi_property properties[] = {
     PROPERTY(parts_are_compressed_by_their_own_length),
     PROPERTY(what_is_no_long_sum_of_floats_is_nccls),
     PROPERTY_OF(2, sums_that_are_captured_are_replayed),
+    PROPERTY_OF(3, so_are_those_whose_payloads_stay_on_devices_of_a_node),
     PROPERTY(groups_hold_calls_of_both),
     PROPERTY(streams_are_in_order_whoever_makes_the_calls),
     PROPERTY(a_group_that_is_simulated_makes_nothing),

@@ -36,9 +36,13 @@ static inline int over_main(int *argc, char ***argv, const mpi_property *all, in
   return pausing_device_main(argc, argv, all, count);
 }
 
-static inline world begin_over(const char *policy) {
+static inline world begin_over_on(int nodes, const char *policy) {
   small->device = device;
-  return begin(policy);
+  return begin_on(nodes, policy);
+}
+
+static inline world begin_over(const char *policy) {
+  return begin_over_on(mpi_size, policy);
 }
 
 /* Calls of the NCCL below in this process since the last time. */

@@ -53,21 +53,29 @@ static inline void pose_as_nodes(int count) {
   setenv("LCOMM_NODES", nodes, 1);
 }
 
-/* Every rank poses as a node. */
-static inline ncclComm_t make(const char *policy) {
+static inline ncclComm_t make_on(int nodes, const char *policy) {
   ncclComm_t comm = NULL;
-  pose_as_nodes(mpi_size);
+  pose_as_nodes(nodes);
   setenv("LCOMM_POLICY", policy, 1);
   fine(ncclCommInitRank(&comm, mpi_size, share_id(), mpi_rank));
   return comm;
 }
 
-static inline world begin(const char *policy) {
-  world it = {.comm = make(policy)};
+/* Every rank poses as a node. */
+static inline ncclComm_t make(const char *policy) {
+  return make_on(mpi_size, policy);
+}
+
+static inline world begin_on(int nodes, const char *policy) {
+  world it = {.comm = make_on(nodes, policy)};
   check(device->stream.work_create((void **)&it.stream));
   it.from = on_device(ROOM * sizeof(int));
   it.to = on_device(ROOM * sizeof(int));
   return it;
+}
+
+static inline world begin(const char *policy) {
+  return begin_on(mpi_size, policy);
 }
 
 static inline void end(world *it) {
