@@ -132,14 +132,14 @@ lcomm_status lcomm_device_finish(const void *memory, void *stream) {
 
 static lcomm_status go_step_by_step(lcomm_comm *comm) {
   bool was_used = comm->operations.next[LCOMM_SEQUENCE_SPACE_CALLS] != 0;
-  if (was_used || comm->progress_thread) {
+  if (was_used || comm->progress.thread) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE, "lcomm_device_step_by_step: %s",
                         was_used ? "the communicator has been used; call it before its first "
                                    "operation"
                                  : "a thread moves its messages; make it with "
                                    "LCOMM_PROGRESS_CALLS");
   }
-  comm->allows_progress_thread = comm->wants_progress_thread = false;
+  comm->progress.allows_thread = comm->progress.wants_thread = false;
   return LCOMM_OK;
 }
 

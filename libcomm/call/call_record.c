@@ -100,8 +100,10 @@ static lcomm_status agree(lcomm_comm *comm, const lcomm_call *call, const lcomm_
   }
   lcomm_status status = exchange(comm, &mine, all, sizeof(mine));
   const char *name = lcomm_collective_name(call->request.collective);
-  status = status == LCOMM_OK ? compare(comm, name, all) : status;
-  *has_gates = any_may_stay(comm, all);
+  if (status == LCOMM_OK) {
+    *has_gates = any_may_stay(comm, all);
+    status = compare(comm, name, all);
+  }
   free(all);
   return status;
 }

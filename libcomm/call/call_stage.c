@@ -31,9 +31,10 @@ static bool moves_input(const lcomm_plan *plan) {
 
 static lcomm_status stage_input(lcomm_run *run, const lcomm_call *call) {
   const lcomm_plan *plan = run->plan;
-  return moves_input(plan) ? run->backend->vectors->copy(run, run->own_input, call->send.data,
-                                                         plan->input_count * plan->element_size)
-                           : LCOMM_OK;
+  return moves_input(plan)
+             ? run->backend->vectors->copy(run, run->memory.own_input, call->send.data,
+                                           plan->input_count * plan->element_size)
+             : LCOMM_OK;
 }
 
 /* A copy of a call, where there was one at all. */
@@ -83,25 +84,25 @@ static bool is_sum(lcomm_collective collective) {
 void lcomm_call_describe(lcomm_run *run, const lcomm_call *call) {
   lcomm_comm *comm = run->comm;
   bool sums = is_sum(run->plan->collective), is_plain_call = call->op_kind == LCOMM_OP_KIND_CALL;
-  run->data =
-      (lcomm_operation_data){.vector = run->own_vector ? run->own_vector : call->receive.data,
-                             .op = call->request.op,
-                             .before = call->before,
-                             .after = call->after,
-                             .op_kind = is_plain_call ? comm->operations.inside : call->op_kind,
-                             .residual = call->residual_number,
-                             .on_stream = call->on_stream,
-                             .stage_out = sums ? lcomm_call_stage_out : NULL,
-                             .receive = call->receive};
+  run->data = (lcomm_operation_data){
+      .vector = run->memory.own_vector ? run->memory.own_vector : call->receive.data,
+      .op = call->request.op,
+      .before = call->before,
+      .after = call->after,
+      .op_kind = is_plain_call ? comm->operations.inside : call->op_kind,
+      .residual = call->residual_number,
+      .on_stream = call->on_stream,
+      .stage_out = sums ? lcomm_call_stage_out : NULL,
+      .receive = call->receive};
   if (run->plan->collective == LCOMM_COLLECTIVE_ALLTOALL) {
-    run->data.input = moves_input(run->plan) ? run->own_input : call->send.data;
+    run->data.input = moves_input(run->plan) ? run->memory.own_input : call->send.data;
   }
 }
 
 static lcomm_status capture(lcomm_run *run) {
   lcomm_run_values values = {
       .run = run, .vector = run->data.vector, .size = run->plan->vector_count * sizeof(float)};
-  lcomm_capture_call(run->comm->capture, run->plan, run->comm->settings.policy.min_bytes,
+  lcomm_capture_call(run->comm->observers.capture, run->plan, run->comm->settings.policy.min_bytes,
                      lcomm_run_values_get, &values);
   free(values.copy);
   return values.status;
@@ -109,7 +110,7 @@ static lcomm_status capture(lcomm_run *run) {
 
 lcomm_status lcomm_call_stage_in(lcomm_run *run, const lcomm_call *call) {
   LCOMM_TRY(stage_in(run, call));
-  return run->comm->capture && lcomm_run_has_values(run) ? capture(run) : LCOMM_OK;
+  return run->comm->observers.capture && lcomm_run_has_values(run) ? capture(run) : LCOMM_OK;
 }
 
 /* --------------------------------------------------------------- staging out */

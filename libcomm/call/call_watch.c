@@ -175,7 +175,7 @@ void lcomm_call_watch_collect(lcomm_comm *comm, const lcomm_operation *operation
   static const double AT_ONCE = 0.1; /* of the time that it took */
   double taken_s = operation->moved_s - operation->begun_s;
   double idle_s = operation->waited_s - operation->returned_s;
-  bool moved = comm->progress_thread || idle_s < AT_ONCE * taken_s;
+  bool moved = comm->progress.thread || idle_s < AT_ONCE * taken_s;
   if (!operation->watched_hash || !comm->runs.watch || operation->status != LCOMM_OK || !moved ||
       operation->watched_from != count_started(comm)) {
     return;

@@ -71,7 +71,7 @@ static void ask(lcomm_comm *comm) {
     samples[i].received_s = lcomm_clock_s();
   }
   if (lcomm_trace_offset(samples, SAMPLES, &offset_s, &error_s)) {
-    lcomm_trace_clock(comm->trace, offset_s, error_s);
+    lcomm_trace_clock(comm->observers.trace, offset_s, error_s);
   }
 }
 

@@ -133,8 +133,8 @@ static void free_operations(lcomm_comm *comm) {
 
 void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   lcomm_progress_thread_stop(comm);
-  lcomm_summary_close(&comm->summary);
-  lcomm_trace_destroy(comm->trace);
+  lcomm_summary_close(&comm->observers.summary);
+  lcomm_trace_destroy(comm->observers.trace);
   lcomm_progress_thread_free(comm); /* its lock guards the two above */
   lcomm_tensor_set_free(comm);
   lcomm_residual_set_free(comm);
@@ -148,7 +148,7 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   if (comm->bootstrap.release) {
     comm->bootstrap.release(&comm->bootstrap, orderly);
   }
-  lcomm_capture_free(comm->capture);
+  lcomm_capture_free(comm->observers.capture);
   lcomm_topo_free(&comm->topo);
   lcomm_failure_state_free(comm);
   pthread_mutex_destroy(&comm->errors.lock);
@@ -239,7 +239,7 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
 
 void lcomm_stats_hide(lcomm_comm *comm) {
   if (comm && !lcomm_is_child(comm)) {
-    lcomm_summary_hide(&comm->summary);
+    lcomm_summary_hide(&comm->observers.summary);
   }
 }
 

@@ -169,8 +169,8 @@ static lcomm_status agree(lcomm_comm *comm, const lcomm_create_context *m, lcomm
 
 static void describe_capture(const lcomm_comm *comm) {
   char who[96];
-  if (comm->capture) {
-    lcomm_capture_describe(comm->capture, comm->rank, comm->size, comm->topo.nodes,
+  if (comm->observers.capture) {
+    lcomm_capture_describe(comm->observers.capture, comm->rank, comm->size, comm->topo.nodes,
                            lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
                            lcomm_comm_speaks(comm));
   }
@@ -185,8 +185,8 @@ static void open_summary(lcomm_comm *comm, const lcomm_create_context *m) {
     snprintf(about.transports + used, sizeof(about.transports) - used, "%s%s", i > 0 ? ", " : "",
              comm->links.open[i]->table->name);
   }
-  lcomm_summary_open(&comm->summary, m->summary, &about,
-                     comm->progress_thread ? lcomm_progress_thread_guard(comm->progress_thread)
+  lcomm_summary_open(&comm->observers.summary, m->summary, &about,
+                     comm->progress.thread ? lcomm_progress_thread_guard(comm->progress.thread)
                                            : NULL);
 }
 
@@ -198,9 +198,9 @@ static void begin_trace(lcomm_comm *comm, const lcomm_create_context *m) {
     everywhere = m->all[i].traced != 0;
   }
   if (lcomm_comm_speaks(comm)) {
-    lcomm_trace_speak(comm->trace);
+    lcomm_trace_speak(comm->observers.trace);
   }
-  lcomm_trace_run(comm->trace, m->all[0].number, comm->topo.node[comm->rank]);
+  lcomm_trace_run(comm->observers.trace, m->all[0].number, comm->topo.node[comm->rank]);
   if (everywhere) {
     lcomm_clock_align(comm, elsewhere);
   }
@@ -220,7 +220,7 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, lcomm_cre
   LCOMM_TRY(open_links(comm, m));
   take_processes(comm, m->all);
   lcomm_comm_announce(comm, m->all);
-  if (comm->trace) {
+  if (comm->observers.trace) {
     begin_trace(comm, m);
   }
   lcomm_status status = lcomm_create_choose_waiting(comm, m);
@@ -231,10 +231,10 @@ static lcomm_status make(lcomm_comm *comm, const lcomm_config *config, lcomm_cre
     open_summary(comm, m);
     describe_capture(comm);
   }
-  if (status == LCOMM_OK && comm->trace) {
-    lcomm_trace_watch(comm->trace, comm->progress_thread
-                                       ? lcomm_progress_thread_guard(comm->progress_thread)
-                                       : NULL);
+  if (status == LCOMM_OK && comm->observers.trace) {
+    lcomm_trace_watch(comm->observers.trace,
+                      comm->progress.thread ? lcomm_progress_thread_guard(comm->progress.thread)
+                                            : NULL);
   }
   return status;
 }
@@ -285,7 +285,7 @@ lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_co
     lcomm_comm_free(made, true);
     return status;
   }
-  if (!made->progress_thread) {
+  if (!made->progress.thread) {
     lcomm_siblings_add(made);
   }
   *comm = made;

@@ -29,13 +29,13 @@ static uint64_t find_share(const lcomm_comm *comm, const lcomm_create_context *m
 static void choose_progress(lcomm_comm *comm, uint64_t share) {
   char text[256], who[96];
   bool enough = comm->size > 1 && share >= LCOMM_PROCESSORS_ENOUGH;
-  comm->wants_progress_thread = enough && comm->allows_progress_thread;
+  comm->progress.wants_thread = enough && comm->progress.allows_thread;
   snprintf(text, sizeof(text), "%s: progress %s: %llu.%02llu processors for each rank%s",
            lcomm_comm_who(comm, comm->rank, who, sizeof(who)),
-           comm->wants_progress_thread ? "by a thread, from the first call that does not block"
+           comm->progress.wants_thread ? "by a thread, from the first call that does not block"
                                        : "in calls",
            (unsigned long long)(share / 100), (unsigned long long)(share % 100),
-           enough && !comm->wants_progress_thread
+           enough && !comm->progress.wants_thread
                ? ", but MPI was not initialised with MPI_THREAD_MULTIPLE"
                : "");
   if (lcomm_local_rank(comm) == 0) {
@@ -47,7 +47,7 @@ lcomm_status lcomm_create_choose_waiting(lcomm_comm *comm, const lcomm_create_co
   lcomm_why why;
   uint64_t share = find_share(comm, m);
   comm->waiting.crowded = share < 100;
-  comm->allows_progress_thread = allows_driver(comm);
+  comm->progress.allows_thread = allows_driver(comm);
   if (comm->settings.progress == LCOMM_PROGRESS_AUTO) {
     choose_progress(comm, share);
     return LCOMM_OK;
@@ -55,7 +55,7 @@ lcomm_status lcomm_create_choose_waiting(lcomm_comm *comm, const lcomm_create_co
   if (comm->settings.progress == LCOMM_PROGRESS_CALLS) {
     return LCOMM_OK;
   }
-  if (!comm->allows_progress_thread) {
+  if (!comm->progress.allows_thread) {
     return lcomm_create_complain(
         comm->rank, &m->mine->identity, LCOMM_ERR_UNSUPPORTED,
         "a progress thread moves messages over MPI only where MPI was initialised "

@@ -193,10 +193,10 @@ static lcomm_status open_files(lcomm_comm *comm, lcomm_handshake *mine, lcomm_wh
   lcomm_trace_steps steps;
   why->text[0] = '\0'; /* nothing so far */
   LCOMM_TRY(lcomm_trace_steps_parse(lcomm_env_get(LCOMM_ENV_TRACE_STEPS), &steps, why));
-  LCOMM_TRY(lcomm_capture_create(&comm->capture, why));
+  LCOMM_TRY(lcomm_capture_create(&comm->observers.capture, why));
   lcomm_status status =
-      lcomm_trace_create(comm->rank, comm->size, mine->identity.host, &comm->trace, why);
-  mine->traced = comm->trace != NULL;
+      lcomm_trace_create(comm->rank, comm->size, mine->identity.host, &comm->observers.trace, why);
+  mine->traced = comm->observers.trace != NULL;
   return status == LCOMM_ERR_MEMORY ? status : LCOMM_OK;
 }
 

@@ -153,7 +153,8 @@ static lcomm_status change(const changing *it) {
   memcpy(comm->settings.policy_text, it->text, sizeof(comm->settings.policy_text));
   atomic_store(&comm->identity.named_rules,
                lcomm_match_named(&comm->settings.policy, comm->identity.name));
-  snprintf(comm->summary.about.policy, sizeof(comm->summary.about.policy), "%s", it->text);
+  snprintf(comm->observers.summary.about.policy, sizeof(comm->observers.summary.about.policy), "%s",
+           it->text);
   lcomm_guard_forget(comm);
   if (status == LCOMM_OK && grouped) {
     status = lcomm_buckets_plan(comm);

@@ -21,6 +21,15 @@
 #include "libcomm/base/error.h"
 #include "libcomm/device/memory_location.h"
 
+/* A function that returns such a number ends with that of a call that failed. */
+#define LCOMM_DEVICE_TRY(call)                                                                     \
+  do {                                                                                             \
+    int tried_ = (call);                                                                           \
+    if (tried_ != 0) {                                                                             \
+      return tried_;                                                                               \
+    }                                                                                              \
+  } while (0)
+
 /* See stream.captured. */
 #define LCOMM_DEVICE_CAPTURE_OTHER UINT64_MAX
 

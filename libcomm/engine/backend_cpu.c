@@ -19,15 +19,15 @@ static bool get_memory(lcomm_run *run, size_t size, uint8_t **memory) {
 }
 
 static bool own_memory(lcomm_run *run) {
-  return get_memory(run, lcomm_plan_vector_size(run->plan), &run->own_vector) &&
-         get_memory(run, lcomm_plan_input_size(run->plan), &run->own_input);
+  return get_memory(run, lcomm_plan_vector_size(run->plan), &run->memory.own_vector) &&
+         get_memory(run, lcomm_plan_input_size(run->plan), &run->memory.own_input);
 }
 
 static void free_memory(lcomm_run *run) {
   lcomm_links *links = &run->comm->links;
-  lcomm_links_memory_free(links, run->arena);
-  lcomm_links_memory_free(links, run->own_vector);
-  lcomm_links_memory_free(links, run->own_input);
+  lcomm_links_memory_free(links, run->memory.arena);
+  lcomm_links_memory_free(links, run->memory.own_vector);
+  lcomm_links_memory_free(links, run->memory.own_input);
 }
 
 const lcomm_backend lcomm_backend_cpu = {

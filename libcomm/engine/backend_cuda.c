@@ -109,8 +109,8 @@ static bool get_memory(const lcomm_run *run, size_t size, uint8_t **memory) {
 
 static bool own_memory(lcomm_run *run) {
   stay it = go_there(run);
-  bool made = get_memory(run, lcomm_plan_vector_size(run->plan), &run->own_vector) &&
-              get_memory(run, lcomm_plan_input_size(run->plan), &run->own_input);
+  bool made = get_memory(run, lcomm_plan_vector_size(run->plan), &run->memory.own_vector) &&
+              get_memory(run, lcomm_plan_input_size(run->plan), &run->memory.own_input);
   come_back(run, it);
   return made;
 }

@@ -312,7 +312,7 @@ static void trace_compute(const lcomm_run *run, const lcomm_computation *it, uin
                              .name = run->data.name,
                              .codec = format ? format->codec->name : NULL,
                              .waited = waited};
-  lcomm_trace_add(run->comm->trace, &event);
+  lcomm_trace_add(run->comm->observers.trace, &event);
 }
 
 void lcomm_exec_end_compute(lcomm_run *run, const lcomm_computation *it) {
@@ -325,13 +325,13 @@ void lcomm_exec_end_compute(lcomm_run *run, const lcomm_computation *it) {
   uint64_t waited = encodes ? count_waiting(run, it->step) : 0;
   lcomm_exec_release(run, step);
   *(encodes ? &run->stats.encode_s : &run->stats.decode_s) += end_s - it->begun_s;
-  if (run->comm->trace) {
+  if (run->comm->observers.trace) {
     trace_compute(run, it, waited, end_s);
   }
 }
 
 void lcomm_exec_trace_copy(const lcomm_run *run, double begin_s, uint64_t bytes, const char *name) {
-  if (!run->comm->trace || !run->backend->is_host || bytes == 0) {
+  if (!run->comm->observers.trace || !run->backend->is_host || bytes == 0) {
     return;
   }
   lcomm_trace_event event = {.kind = LCOMM_TRACE_COPY,
@@ -340,5 +340,5 @@ void lcomm_exec_trace_copy(const lcomm_run *run, double begin_s, uint64_t bytes,
                              .peer = -1,
                              .bytes = bytes,
                              .name = name};
-  lcomm_trace_add(run->comm->trace, &event);
+  lcomm_trace_add(run->comm->observers.trace, &event);
 }

@@ -34,16 +34,21 @@ static bool find(const lcomm_comm *comm, awaited_read *found) {
   return false;
 }
 
+static int copy_in(void **stream, const uint8_t *there, uint8_t *here, size_t size, int ordinal) {
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  LCOMM_DEVICE_TRY(table->use(ordinal));
+  LCOMM_DEVICE_TRY(table->stream.work_create(stream));
+  LCOMM_DEVICE_TRY(table->copy(here, there, size, *stream));
+  return table->stream.finish(*stream);
+}
+
 /* Without the communicator's turn. The number of a call that failed, or 0. */
 static int copy_from(const uint8_t *there, uint8_t *here, size_t size, int ordinal) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
   void *stream = NULL;
   int before = ordinal;
   (void)table->current(&before);
-  int error = table->use(ordinal);
-  error = error ? error : table->stream.work_create(&stream);
-  error = error ? error : table->copy(here, there, size, stream);
-  error = error ? error : table->stream.finish(stream);
+  int error = copy_in(&stream, there, here, size, ordinal);
   (void)table->stream.destroy(stream);
   (void)table->use(before);
   return error;

@@ -6,12 +6,12 @@
 #include "libcomm/engine/entry.h"
 
 unsigned lcomm_turn_give(lcomm_comm *comm) {
-  return comm->progress_thread ? lcomm_progress_thread_give(comm->progress_thread) : 0;
+  return comm->progress.thread ? lcomm_progress_thread_give(comm->progress.thread) : 0;
 }
 
 void lcomm_turn_take(lcomm_comm *comm, unsigned depth) {
   for (unsigned i = 0; i < depth; i++) {
-    lcomm_progress_thread_enter(comm->progress_thread);
+    lcomm_progress_thread_enter(comm->progress.thread);
   }
 }
 
@@ -27,8 +27,8 @@ void lcomm_device_turn_leave(lcomm_comm *comm) {
 }
 
 bool lcomm_proxy_start(lcomm_comm *comm) {
-  if (!comm->progress_thread && comm->allows_progress_thread) {
+  if (!comm->progress.thread && comm->progress.allows_thread) {
     lcomm_progress_thread_begin(comm);
   }
-  return comm->progress_thread != NULL;
+  return comm->progress.thread != NULL;
 }

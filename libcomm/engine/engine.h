@@ -143,6 +143,19 @@ typedef struct lcomm_recordings {
   double moved_s;            /* when one was made, or a replay last began or ended */
 } lcomm_recordings;
 
+/* Who moves operations. */
+typedef struct lcomm_comm_progress {
+  struct lcomm_progress_thread *_Atomic thread; /* NULL: calls alone make progress */
+  bool wants_thread;  /* one is started by the first call that does not block */
+  bool allows_thread; /* the transports let other threads move messages */
+} lcomm_comm_progress;
+
+typedef struct lcomm_comm_observers {
+  lcomm_summary summary;
+  lcomm_trace *trace;            /* NULL: off */
+  struct lcomm_capture *capture; /* NULL: off */
+} lcomm_comm_observers;
+
 struct lcomm_comm {
   lcomm_turn turn; /* without a progress thread: who is inside; first, beside what all calls read */
   int rank, size;
@@ -162,15 +175,9 @@ struct lcomm_comm {
   lcomm_runs runs;
   lcomm_recordings recordings;
   lcomm_comm_errors errors;
-  struct lcomm_progress_thread *_Atomic progress_thread; /* NULL: calls alone make progress */
-  bool wants_progress_thread;  /* one is started by the first call that does not block */
-  bool allows_progress_thread; /* the transports let other threads move messages */
-
-  /* Observers. */
+  lcomm_comm_progress progress;
   lcomm_stats stats;
-  lcomm_summary summary;
-  lcomm_trace *trace;            /* NULL: off */
-  struct lcomm_capture *capture; /* NULL: off */
+  lcomm_comm_observers observers;
 
   /* What the rooms above keep here; the engine does not look inside. */
   struct lcomm_tensor_set *tensors;     /* tensor/bucket.h */

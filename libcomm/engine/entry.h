@@ -28,8 +28,8 @@ __attribute__((warn_unused_result)) static inline lcomm_status lcomm_enter(lcomm
   if (lcomm_is_child(comm)) {
     return lcomm_refuse_child(comm);
   }
-  if (comm->progress_thread) {
-    lcomm_progress_thread_enter(comm->progress_thread);
+  if (comm->progress.thread) {
+    lcomm_progress_thread_enter(comm->progress.thread);
   } else {
     lcomm_turn_enter(&comm->turn);
   }
@@ -38,14 +38,14 @@ __attribute__((warn_unused_result)) static inline lcomm_status lcomm_enter(lcomm
 
 /* Inside: the call that follows does not block. */
 static inline void lcomm_expect_overlap(lcomm_comm *comm) {
-  if (comm->wants_progress_thread) {
+  if (comm->progress.wants_thread) {
     lcomm_progress_thread_begin(comm);
   }
 }
 
 static inline void lcomm_leave(lcomm_comm *comm) {
-  if (comm->progress_thread) {
-    lcomm_progress_thread_leave(comm->progress_thread);
+  if (comm->progress.thread) {
+    lcomm_progress_thread_leave(comm->progress.thread);
   } else {
     lcomm_turn_leave(&comm->turn);
   }

@@ -196,8 +196,8 @@ lcomm_status lcomm_abort(lcomm_comm *comm, const char *reason) {
   if (lcomm_comm_stick(comm, LCOMM_ERR_ABORTED, sentence)) {
     atomic_store(&comm->errors.abort_asked, true);
     lcomm_log_error(sentence);
-    if (comm->progress_thread) {
-      lcomm_progress_thread_wake(comm->progress_thread);
+    if (comm->progress.thread) {
+      lcomm_progress_thread_wake(comm->progress.thread);
     }
   }
   return LCOMM_OK;

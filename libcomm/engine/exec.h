@@ -153,22 +153,35 @@ typedef struct lcomm_run_cached {
   bool expired; /* to be given up when it is given back */
 } lcomm_run_cached;
 
+/* Where its operations are counted. */
+typedef struct lcomm_run_series {
+  lcomm_sequence_space space;
+  uint32_t channel;    /* of its messages, from 1, where it is recorded; else 0 */
+  uint32_t seed_shift; /* added to an operation's number where that seeds stochastic rounding */
+} lcomm_run_series;
+
+/* Memory of its own. */
+typedef struct lcomm_run_memory {
+  /* Vector and input, for types that are not float32 and for calls whose buffers cannot serve;
+   * NULL when not needed. */
+  uint8_t *own_vector, *own_input;
+  uint8_t *arena; /* of all slots */
+} lcomm_run_memory;
+
 struct lcomm_run {
   const lcomm_plan *plan; /* owned */
   lcomm_comm *comm;
-  lcomm_sequence_space space;          /* of its operations */
+  lcomm_run_series series;
   const struct lcomm_backend *backend; /* backend.h: where it computes */
   struct lcomm_run_device *device;     /* run_device.h; of backends on devices */
   struct lcomm_tape *tape;             /* tape.h; of operations that are played, else NULL */
   struct lcomm_recording *recording;   /* recording.h; of a call that is in a graph, else NULL */
-  uint32_t channel;                    /* of its messages, from 1; else 0 */
 
   /* What it works on, set by lcomm_run_start. */
   lcomm_operation_data data;
   double factor;                  /* applied when a sum over all ranks is complete */
   lcomm_feedback_state *feedback; /* of bucket or residual, NULL without error feedback */
   uint32_t sequence;              /* number of the operation */
-  uint32_t seed_shift;            /* added to it where it seeds stochastic rounding */
   lcomm_run_phase phase;
   uint64_t not_finite; /* in the result, where that is counted */
 
@@ -178,12 +191,8 @@ struct lcomm_run {
     uint32_t key, parameters; /* without and with the calls before */
   } hash;
 
-  /* Vector and input of our own, for types that are not float32 and for calls
-   * whose buffers cannot serve; NULL when not needed. */
-  uint8_t *own_vector, *own_input;
-
+  lcomm_run_memory memory;
   lcomm_slot_memory *slots;
-  uint8_t *arena; /* memory of all slots */
   lcomm_run_codecs codecs;
   lcomm_run_scratch scratch;
   lcomm_run_flow flow;
@@ -251,7 +260,7 @@ static inline float *lcomm_run_floats(const lcomm_run *run, uint64_t first) {
 
 /* When a copy begins; 0 where nobody traces. */
 static inline double lcomm_exec_copy_begin(const lcomm_run *run) {
-  return run->comm->trace ? lcomm_clock_s() : 0.0;
+  return run->comm->observers.trace ? lcomm_clock_s() : 0.0;
 }
 
 /* Add a copy to the trace, if there is one: begun at begin_s (0: not), `bytes` of the data called

@@ -26,7 +26,7 @@ static bool has_one_round(const lcomm_plan *plan) {
 
 bool lcomm_fastpath_fits(const lcomm_run *run) {
   const lcomm_comm *comm = run->comm;
-  if (!run->backend->is_host || comm->size < 2 || comm->size > RANKS_MAX || comm->trace ||
+  if (!run->backend->is_host || comm->size < 2 || comm->size > RANKS_MAX || comm->observers.trace ||
       !has_one_round(run->plan) ||
       run->plan->vector_count * run->plan->element_size > SIZE_MAX_BYTES) {
     return false;
@@ -81,7 +81,7 @@ static void sum(const lcomm_run *run, const void *const *sources, int count) {
 /* Ranks of a host may pose as nodes: a link is what the topology says. */
 static void account(lcomm_comm *comm, const lcomm_run *run, size_t size) {
   lcomm_summary_row *row =
-      lcomm_summary_find(&comm->summary, run->plan->collective, run->terms.op_kind);
+      lcomm_summary_find(&comm->observers.summary, run->plan->collective, run->terms.op_kind);
   for (int peer = 0; peer < comm->size; peer++) {
     if (peer == comm->rank) {
       continue;

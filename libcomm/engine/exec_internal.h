@@ -51,7 +51,7 @@ static inline lcomm_ef_array lcomm_run_momentum(const lcomm_run *run, const lcom
 static inline uint64_t lcomm_run_seed(const lcomm_run *run, uint32_t slot) {
   bool shifts = run->terms.op_kind == LCOMM_OP_KIND_BUCKET;
   uint32_t number =
-      run->sequence + run->seed_shift + (shifts ? run->comm->operations.seed_shift : 0);
+      run->sequence + run->series.seed_shift + (shifts ? run->comm->operations.seed_shift : 0);
   return (uint64_t)run->comm->rank << 48 ^ (uint64_t)number << 16 ^ slot;
 }
 
@@ -62,8 +62,8 @@ _Static_assert((int)LCOMM_TRACE_ENCODE == (int)LCOMM_STEP_ENCODE &&
 /* Messages: 14 bits of the operation or the channel, 15 of the message, 1 of the piece. Those of
  * replays have one tag each time: they arrive in the order sent. */
 static inline uint32_t lcomm_exec_tag(const lcomm_run *run, uint32_t message, uint32_t piece) {
-  uint32_t operation =
-      run->channel > 0 ? lcomm_recording_tag(run->channel - 1) : (run->sequence & 0x3fff) << 16;
+  uint32_t operation = run->series.channel > 0 ? lcomm_recording_tag(run->series.channel - 1)
+                                               : (run->sequence & 0x3fff) << 16;
   return operation | (message & (LCOMM_MESSAGES_MAX - 1)) << 1 | piece;
 }
 

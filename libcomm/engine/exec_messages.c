@@ -89,7 +89,7 @@ static void end_message(lcomm_run *run, uint32_t step) {
   if (is_paced(run, step)) {
     release_throttled(run);
   }
-  if (run->comm->trace) {
+  if (run->comm->observers.trace) {
     lcomm_exec_trace_message(run, &messages->of_step[step]);
   }
   lcomm_exec_release(run, &run->plan->schedule.steps[step]);
@@ -152,7 +152,7 @@ void lcomm_messages_make_due(lcomm_comm *comm) {
 void lcomm_run_cancel(lcomm_run *run) {
   for (uint32_t i = 0; i < run->messages.count; i++) {
     lcomm_message *message = &run->messages.of_step[run->messages.in_flight[i]];
-    if (run->comm->trace) {
+    if (run->comm->observers.trace) {
       lcomm_exec_trace_message(run, message);
     }
     const lcomm_step *step = &run->plan->schedule.steps[message->step];

@@ -141,7 +141,7 @@ lcomm_status lcomm_exec_post(lcomm_run *run, uint32_t index, lcomm_message *mess
   message->first_over = false;
   message->payload_under_way = false;
   message->awaits_read = false;
-  message->begun_s = run->comm->trace ? lcomm_clock_s() : 0;
+  message->begun_s = run->comm->observers.trace ? lcomm_clock_s() : 0;
   if (step->kind == LCOMM_STEP_SEND) {
     return post_send(run, index, message);
   }
@@ -192,5 +192,5 @@ void lcomm_exec_trace_message(const lcomm_run *run, const lcomm_message *message
                              .bytes = LCOMM_WIRE_HEADER_SIZE + run->slots[step->slot].wire_size,
                              .name = run->data.name,
                              .codec = lcomm_run_format(run, step->slot)->codec->name};
-  lcomm_trace_add(run->comm->trace, &event);
+  lcomm_trace_add(run->comm->observers.trace, &event);
 }

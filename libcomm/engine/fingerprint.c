@@ -167,7 +167,7 @@ static bool needs(const lcomm_plan *plan, int rank) {
  * sequence space begin here before it is done? The progress thread begins buckets. */
 static bool is_stuck_in(const lcomm_comm *comm, const lcomm_operation *operation, int rank) {
   bool begins_others = operation->run->terms.op_kind != LCOMM_OP_KIND_BUCKET &&
-                       comm->progress_thread && comm->deferred.for_others;
+                       comm->progress.thread && comm->deferred.for_others;
   return operation->awaited == comm->waiting.awaited_done && !begins_others &&
          needs(operation->run->plan, rank);
 }
@@ -178,7 +178,7 @@ static void look_for_other_series(lcomm_comm *comm, const message *received) {
   for (const lcomm_operation *it = comm->operations.first; it; it = it->next) {
     bool other_space = it->sequence % LCOMM_SEQUENCE_SPACE_COUNT !=
                        received->fingerprint.sequence % LCOMM_SEQUENCE_SPACE_COUNT;
-    if (other_space && it->run->channel == 0 && is_stuck_in(comm, it, received->rank) &&
+    if (other_space && it->run->series.channel == 0 && is_stuck_in(comm, it, received->rank) &&
         (int32_t)(it->sequence - received->other_next) >= 0) {
       (void)name_both(comm, &comm->fingerprints.mine[it->sequence % LCOMM_FINGERPRINTS_KEPT],
                       received->rank, &received->fingerprint);
@@ -241,7 +241,7 @@ void lcomm_fingerprint_receive(lcomm_comm *comm, const void *bytes) {
 void lcomm_fingerprint_send(lcomm_comm *comm, lcomm_operation *operation, double now_s) {
   double since_s = operation->fingerprint_sent_s > 0 ? operation->fingerprint_sent_s + AGAIN_S
                                                      : operation->begun_s + PATIENCE_S;
-  if (now_s < since_s || operation->run->channel > 0) {
+  if (now_s < since_s || operation->run->series.channel > 0) {
     return;
   }
   int right = (comm->rank + 1) % comm->size;
@@ -255,7 +255,7 @@ lcomm_status lcomm_fingerprint_ask(const lcomm_run *run, int peer) {
   lcomm_fingerprint_book *book = &comm->fingerprints;
   double now_s = lcomm_clock_s(), end_s = now_s + comm->errors.agreement.listen_s, again_s = now_s;
   lcomm_status status = LCOMM_OK;
-  if (run->channel > 0) { /* ranks have captured the same */
+  if (run->series.channel > 0) { /* ranks have captured the same */
     return LCOMM_OK;
   }
   book->equal_rank = -1;

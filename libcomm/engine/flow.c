@@ -22,7 +22,7 @@ static lcomm_flow_way *way_of(const lcomm_run *run, const struct lcomm_flow_part
 }
 
 void lcomm_flow_begin(lcomm_run *run) {
-  run->flow.admitted = run->channel > 0; /* replays have a count of their own */
+  run->flow.admitted = run->series.channel > 0; /* replays have a count of their own */
   run->flow.held_by = -1;
   if (run->flow.admitted) {
     return;
@@ -120,7 +120,7 @@ static lcomm_status ask_for_credit(lcomm_run *run) {
     if (!has_credit(run, part)) {
       run->flow.held_by = part->peer;
       run->comm->stats.flow_waits += !held;
-      run->comm->summary.flow_waits += !held;
+      run->comm->observers.summary.flow_waits += !held;
       return LCOMM_OK;
     }
   }
@@ -129,7 +129,7 @@ static lcomm_status ask_for_credit(lcomm_run *run) {
 }
 
 lcomm_status lcomm_flow_admit(lcomm_flow_round *round, lcomm_run *run) {
-  if (run->channel > 0) {
+  if (run->series.channel > 0) {
     return LCOMM_OK;
   }
   uint32_t *steps = &round->steps[space_of(run)], own = run->plan->schedule.step_count;
@@ -167,7 +167,7 @@ static lcomm_status send_credit(lcomm_comm *comm, int peer, lcomm_sequence_space
 }
 
 lcomm_status lcomm_flow_end(lcomm_run *run) {
-  for (uint32_t i = 0; run->channel == 0 && i < run->flow.part_count; i++) {
+  for (uint32_t i = 0; run->series.channel == 0 && i < run->flow.part_count; i++) {
     const struct lcomm_flow_part *part = &run->flow.parts[i];
     if (part->due && !part->out) {
       lcomm_flow_way *w = way_of(run, part);

@@ -35,10 +35,10 @@ void lcomm_left_memory_take(lcomm_run *run) {
   left_memory it = {
       .graph = recording->graph,
       .ordinal = device->ordinal,
-      .device = {taken((void **)&run->own_vector), taken((void **)&run->own_input),
+      .device = {taken((void **)&run->memory.own_vector), taken((void **)&run->memory.own_input),
                  taken((void **)&device->memory), taken((void **)&device->found),
                  taken((void **)&device->squares), taken((void **)&recording->device_seed)},
-      .pinned = {taken((void **)&run->arena), taken((void **)&run->tape->numbers),
+      .pinned = {taken((void **)&run->memory.arena), taken((void **)&run->tape->numbers),
                  taken((void **)&device->payload_sizes), taken((void **)&device->found_here),
                  taken((void **)&recording->seed), taken((void **)&run->tape->from)},
       .gates = taken((void **)&recording->gates)};
@@ -67,7 +67,7 @@ static kept_memory *kept_for_good;
 void lcomm_left_memory_keep(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   bool exports = device->handle_memory != NULL;
-  kept_memory it = {.arena = taken((void **)&run->arena),
+  kept_memory it = {.arena = taken((void **)&run->memory.arena),
                     .memory = exports ? taken((void **)&device->memory) : NULL,
                     .handles = taken((void **)&device->handle_memory)};
   kept_memory *kept = malloc(sizeof *kept);

@@ -64,9 +64,9 @@ static void detach(lcomm_comm *comm, lcomm_operation *operation) {
 /* For the trace. */
 static void begin_step(lcomm_comm *comm) {
   if (comm->deferred.counts_steps) {
-    lcomm_trace_step(comm->trace, comm->deferred.step);
+    lcomm_trace_step(comm->observers.trace, comm->deferred.step);
   } else {
-    lcomm_trace_next_step(comm->trace);
+    lcomm_trace_next_step(comm->observers.trace);
   }
 }
 
@@ -85,12 +85,12 @@ static lcomm_status start(lcomm_comm *comm, lcomm_run *run, const lcomm_operatio
   operation->op = data->op;
   operation->sequence = sequence;
   operation->begun_s = operation->moved_s = lcomm_clock_s();
-  if (comm->trace) {
+  if (comm->observers.trace) {
     begin_step(comm);
   }
   lcomm_run_start(run, data, operation->sequence);
   lcomm_flow_begin(run);
-  lcomm_summary_begin(&comm->summary, operation->begun_s);
+  lcomm_summary_begin(&comm->observers.summary, operation->begun_s);
   append(comm, operation);
   *started = operation;
   return LCOMM_OK;
@@ -118,7 +118,7 @@ void lcomm_operation_release(lcomm_comm *comm, lcomm_operation *operation) {
 
 lcomm_summary_row *lcomm_operation_row(lcomm_comm *comm, const lcomm_operation *operation) {
   const lcomm_run *run = operation->run;
-  return lcomm_summary_find(&comm->summary, run->plan->collective, run->terms.op_kind);
+  return lcomm_summary_find(&comm->observers.summary, run->plan->collective, run->terms.op_kind);
 }
 
 /* Add the operation's statistics to those of the communicator. */
@@ -148,10 +148,10 @@ static void account(lcomm_comm *comm, const lcomm_operation *operation, double n
   all->topk_waited += cost.waited;
   if (operation->status == LCOMM_OK) {
     all->operations++;
-    lcomm_summary_add(&comm->summary, lcomm_operation_row(comm, operation), &cost,
+    lcomm_summary_add(&comm->observers.summary, lcomm_operation_row(comm, operation), &cost,
                       operation->begun_s, now_s);
   } else {
-    lcomm_summary_drop(&comm->summary, now_s);
+    lcomm_summary_drop(&comm->observers.summary, now_s);
   }
 }
 
@@ -166,7 +166,7 @@ static void trace_operation(const lcomm_comm *comm, const lcomm_operation *opera
                              .peer = -1,
                              .bytes = plan->count * lcomm_dtype_size(plan->dtype),
                              .name = operation->run->data.name};
-  lcomm_trace_add(comm->trace, &event);
+  lcomm_trace_add(comm->observers.trace, &event);
 }
 
 static void finish(lcomm_comm *comm, lcomm_operation *operation, lcomm_status status) {
@@ -181,7 +181,7 @@ static void finish(lcomm_comm *comm, lcomm_operation *operation, lcomm_status st
   operation->not_finite = status == LCOMM_OK ? run->not_finite : 0;
   comm->stats.not_finite += operation->not_finite;
   account(comm, operation, now_s);
-  if (comm->trace) {
+  if (comm->observers.trace) {
     trace_operation(comm, operation, now_s);
   }
   if (operation->end) {
@@ -205,8 +205,8 @@ void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status) {
   }
   lcomm_pairs_cancel(comm);
   lcomm_recordings_close(comm);
-  if (comm->trace && any) {
-    lcomm_trace_flush(comm->trace);
+  if (comm->observers.trace && any) {
+    lcomm_trace_flush(comm->observers.trace);
   }
 }
 
@@ -247,7 +247,7 @@ static lcomm_status look_for_missed(lcomm_comm *comm, bool *moved) {
     LCOMM_TRY(lcomm_run_poll(it->run, &missed));
   }
   comm->stats.missed_wakeups += missed;
-  comm->summary.missed_wakeups += missed;
+  comm->observers.summary.missed_wakeups += missed;
   *moved |= missed;
   return LCOMM_OK;
 }
@@ -280,8 +280,8 @@ lcomm_status lcomm_operations_move(lcomm_comm *comm, bool *moved) {
              ++comm->waiting.quiet_moves % MOVES_BETWEEN_LOOKS == 0) {
     lcomm_fingerprints_send(comm);
   }
-  if (comm->trace) {
-    lcomm_trace_tick(comm->trace);
+  if (comm->observers.trace) {
+    lcomm_trace_tick(comm->observers.trace);
   }
   *moved |= here;
   return status;

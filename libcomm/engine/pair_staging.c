@@ -47,15 +47,19 @@ static void free_block(const lcomm_device_table *table, lcomm_pair_block *block)
 
 static int fill_block(const lcomm_device_table *table, lcomm_pair_block *block) {
   void *memory = NULL;
-  int error = table->memory.pinned_get(NUMBERS_ROOM + block->room, &memory);
+  LCOMM_DEVICE_TRY(table->memory.pinned_get(NUMBERS_ROOM + block->room, &memory));
   block->numbers = memory;
-  error = error ? error : table->event.create(false, &block->came);
-  error = error ? error : table->event.create(false, &block->done);
-  if (error == 0) {
-    *block->numbers = (lcomm_pair_numbers){0};
-    block->bytes = (uint8_t *)memory + NUMBERS_ROOM;
-  }
-  return error;
+  LCOMM_DEVICE_TRY(table->event.create(false, &block->came));
+  LCOMM_DEVICE_TRY(table->event.create(false, &block->done));
+  *block->numbers = (lcomm_pair_numbers){0};
+  block->bytes = (uint8_t *)memory + NUMBERS_ROOM;
+  return 0;
+}
+
+static int make_parts(struct lcomm_pairs *pairs, const lcomm_device_table *table,
+                      lcomm_pair_block *block) {
+  LCOMM_DEVICE_TRY(make_streams(pairs, table));
+  return fill_block(table, block);
 }
 
 static lcomm_pair_block *make_block(struct lcomm_pairs *pairs, int ordinal, uint64_t size,
@@ -70,8 +74,7 @@ static lcomm_pair_block *make_block(struct lcomm_pairs *pairs, int ordinal, uint
     block->room *= 2;
   }
   int before = use(table, ordinal);
-  *error = make_streams(pairs, table);
-  *error = *error ? *error : fill_block(table, block);
+  *error = make_parts(pairs, table, block);
   if (*error != 0) {
     free_block(table, block);
     block = NULL;
@@ -154,45 +157,39 @@ static int number(const lcomm_device_table *table, void *stream, lcomm_device_nu
 
 static int play_send(const lcomm_device_table *table, const lcomm_pair_message *it,
                      const uint8_t *data, void *stream) {
-  int error = 0;
-  for (uint32_t i = 0; i < it->pieces && error == 0; i++) {
+  for (uint32_t i = 0; i < it->pieces; i++) {
     uint8_t *at;
     size_t size = lcomm_pair_piece(it, i, &at);
-    error = table->copy(at, data + (at - it->block->bytes), size, stream);
-    error = error ? error
-                  : number(table, stream, LCOMM_DEVICE_WRITE, &it->block->numbers->there,
-                           it->base + i + 1);
+    LCOMM_DEVICE_TRY(table->copy(at, data + (at - it->block->bytes), size, stream));
+    LCOMM_DEVICE_TRY(
+        number(table, stream, LCOMM_DEVICE_WRITE, &it->block->numbers->there, it->base + i + 1));
   }
-  return error;
+  return 0;
 }
 
 static int play_receive(const lcomm_device_table *table, const lcomm_pair_message *it,
                         uint8_t *data, void *stream) {
   lcomm_pair_numbers *numbers = it->block->numbers;
-  int error = number(table, stream, LCOMM_DEVICE_WRITE, &numbers->begun, it->base + 1);
-  for (uint32_t i = 0; i < it->pieces && error == 0; i++) {
+  LCOMM_DEVICE_TRY(number(table, stream, LCOMM_DEVICE_WRITE, &numbers->begun, it->base + 1));
+  for (uint32_t i = 0; i < it->pieces; i++) {
     uint8_t *at;
     size_t size = lcomm_pair_piece(it, i, &at);
-    error = number(table, stream, LCOMM_DEVICE_AWAIT, &numbers->there, it->base + i + 1);
-    error = error ? error : table->copy(data + (at - it->block->bytes), at, size, stream);
+    LCOMM_DEVICE_TRY(number(table, stream, LCOMM_DEVICE_AWAIT, &numbers->there, it->base + i + 1));
+    LCOMM_DEVICE_TRY(table->copy(data + (at - it->block->bytes), at, size, stream));
   }
-  return error
-             ? error
-             : number(table, stream, LCOMM_DEVICE_WRITE, &numbers->left, it->base + it->pieces + 1);
+  return number(table, stream, LCOMM_DEVICE_WRITE, &numbers->left, it->base + it->pieces + 1);
 }
 
 /* Between where the stream of the program is, and what is put there next. */
 static int play(const lcomm_device_table *table, const struct lcomm_pairs *pairs,
                 const lcomm_pair_message *it, const lcomm_pair_call *call) {
   void *stream = it->is_send ? pairs->sending : pairs->receiving;
-  int error = table->event.record(it->block->came, call->stream);
-  error = error ? error : table->stream.wait(stream, it->block->came);
-  if (error == 0) {
-    error = (it->is_send ? play_send(table, it, call->data.data, stream)
-                         : play_receive(table, it, call->data.data, stream));
-  }
-  error = error ? error : table->event.record(it->block->done, stream);
-  return error ? error : table->stream.wait(call->stream, it->block->done);
+  LCOMM_DEVICE_TRY(table->event.record(it->block->came, call->stream));
+  LCOMM_DEVICE_TRY(table->stream.wait(stream, it->block->came));
+  LCOMM_DEVICE_TRY(it->is_send ? play_send(table, it, call->data.data, stream)
+                               : play_receive(table, it, call->data.data, stream));
+  LCOMM_DEVICE_TRY(table->event.record(it->block->done, stream));
+  return table->stream.wait(call->stream, it->block->done);
 }
 
 lcomm_status lcomm_pair_play(lcomm_comm *comm, const lcomm_pair_message *message,

@@ -69,7 +69,7 @@ lcomm_wait_state lcomm_probe_state(const lcomm_comm *comm, const lcomm_operation
   }
   state.sequence = operation->sequence;
   state.collective = (int32_t)operation->run->plan->collective;
-  state.fingerprint = operation->run->channel > 0
+  state.fingerprint = operation->run->series.channel > 0
                           ? lcomm_fingerprint_of(operation->run)
                           : comm->fingerprints.mine[operation->sequence % LCOMM_FINGERPRINTS_KEPT];
   state.awaited_count = lcomm_run_awaits(operation->run, state.awaited, LCOMM_AWAITED_MAX);

@@ -133,8 +133,8 @@ static void *run_thread(void *argument) {
       break;
     }
     quiet = lcomm_engine_progress(thread->comm) ? 0 : quiet + 1;
-    if (thread->comm->trace) {
-      lcomm_trace_tick(thread->comm->trace);
+    if (thread->comm->observers.trace) {
+      lcomm_trace_tick(thread->comm->observers.trace);
     }
     if (quiet > QUIET_ROUNDS || !lcomm_comm_is_busy(thread->comm)) {
       sleep_a_while(thread, seen);
@@ -201,23 +201,23 @@ lcomm_status lcomm_progress_thread_start(lcomm_comm *comm, unsigned depth, lcomm
     return lcomm_why_set(why, LCOMM_ERR_SYSTEM, "the progress thread cannot be started: %s",
                          strerror(error));
   }
-  comm->progress_thread = thread;
+  comm->progress.thread = thread;
   return LCOMM_OK;
 }
 
 /* What an exit shows and writes is guarded by the thread's lock from here on. */
 static void guard_exit(lcomm_comm *comm) {
-  pthread_mutex_t *guard = lcomm_progress_thread_guard(comm->progress_thread);
-  lcomm_summary_guard(&comm->summary, guard);
-  if (comm->trace) {
-    lcomm_trace_watch(comm->trace, guard);
+  pthread_mutex_t *guard = lcomm_progress_thread_guard(comm->progress.thread);
+  lcomm_summary_guard(&comm->observers.summary, guard);
+  if (comm->observers.trace) {
+    lcomm_trace_watch(comm->observers.trace, guard);
   }
 }
 
 void lcomm_progress_thread_begin(lcomm_comm *comm) {
   lcomm_why why;
   unsigned depth = atomic_load_explicit(&comm->turn.depth, memory_order_relaxed);
-  comm->wants_progress_thread = false;
+  comm->progress.wants_thread = false;
   lcomm_siblings_remove(comm);
   if (lcomm_progress_thread_start(comm, depth, &why) != LCOMM_OK) {
     lcomm_log_info(why.text);
@@ -229,7 +229,7 @@ void lcomm_progress_thread_begin(lcomm_comm *comm) {
 }
 
 void lcomm_progress_thread_stop(lcomm_comm *comm) {
-  lcomm_progress_thread *thread = comm->progress_thread;
+  lcomm_progress_thread *thread = comm->progress.thread;
   if (!thread || thread->joined) {
     return;
   }
@@ -240,12 +240,12 @@ void lcomm_progress_thread_stop(lcomm_comm *comm) {
 }
 
 void lcomm_progress_thread_free(lcomm_comm *comm) {
-  lcomm_progress_thread *thread = comm->progress_thread;
+  lcomm_progress_thread *thread = comm->progress.thread;
   if (!thread) {
     return;
   }
   lcomm_progress_thread_stop(comm);
-  comm->progress_thread = NULL;
+  comm->progress.thread = NULL;
   close(thread->bell);
   pthread_mutex_destroy(&thread->lock);
   free(thread);

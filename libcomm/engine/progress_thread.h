@@ -17,7 +17,7 @@ typedef struct lcomm_progress_thread lcomm_progress_thread;
  * MEMORY, SYSTEM with the reason in why. */
 lcomm_status lcomm_progress_thread_start(lcomm_comm *comm, unsigned depth, lcomm_why *why);
 
-/* For lcomm_comm.wants_progress_thread: a call that does not block begins; the caller has entered
+/* For progress.wants_thread: a call that does not block begins; the caller has entered
  * the communicator, and leaves it as usual. Without a thread calls go on making progress,
  * which the log says. */
 void lcomm_progress_thread_begin(lcomm_comm *comm);

@@ -91,7 +91,7 @@ static lcomm_status add_recording(lcomm_run *run) {
     return LCOMM_ERR_MEMORY;
   }
   run->recording = it;
-  run->channel = ++run->comm->recordings.channels;
+  run->series.channel = ++run->comm->recordings.channels;
   it->run = run;
   it->has_messages = has_messages(run->plan);
   return LCOMM_OK;
@@ -107,11 +107,15 @@ static lcomm_status fail(lcomm_comm *comm, lcomm_run *run, lcomm_status status) 
   return status;
 }
 
+static lcomm_status create_run(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run) {
+  LCOMM_TRY(lcomm_run_create(comm, plan, LCOMM_SEQUENCE_SPACE_CALLS, run));
+  return add_recording(*run);
+}
+
 lcomm_status lcomm_recording_create(lcomm_comm *comm, lcomm_plan *plan,
                                     lcomm_recording **recording) {
   lcomm_run *run = NULL;
-  lcomm_status status = lcomm_run_create(comm, plan, LCOMM_SEQUENCE_SPACE_CALLS, &run);
-  status = status == LCOMM_OK ? add_recording(run) : status;
+  lcomm_status status = create_run(comm, plan, &run);
   if (status != LCOMM_OK) {
     return fail(comm, run, status);
   }
@@ -134,7 +138,7 @@ void lcomm_recording_give_up(lcomm_recording *recording) {
 /* Seeds differ from those of calls, and of other recordings. */
 void lcomm_recording_rewind(lcomm_recording *recording) {
   lcomm_run *run = recording->run;
-  lcomm_run_start(run, &run->data, UINT32_C(1) << 31 | run->channel);
+  lcomm_run_start(run, &run->data, UINT32_C(1) << 31 | run->series.channel);
   lcomm_tape_forget(run);
   lcomm_tape_rewind(run);
 }
@@ -147,8 +151,8 @@ void lcomm_recording_open(lcomm_recording *recording) {
   if (atomic_load(&comm->errors.status) != LCOMM_OK) {
     lcomm_recordings_close(comm);
   }
-  if (comm->progress_thread) { /* it sleeps as long as it may */
-    lcomm_progress_thread_wake(comm->progress_thread);
+  if (comm->progress.thread) { /* it sleeps as long as it may */
+    lcomm_progress_thread_wake(comm->progress.thread);
   }
 }
 

@@ -114,8 +114,9 @@ void lcomm_run_key(lcomm_run *run, const lcomm_operation_data *data) {
     run->terms = terms;
   }
   uint32_t before =
-      run->channel > 0 ? run->channel * UINT32_C(0x9e3779b1)
-                       : run->comm->operations.history[lcomm_op_kind_sequence_space(terms.op_kind)];
+      run->series.channel > 0
+          ? run->series.channel * UINT32_C(0x9e3779b1)
+          : run->comm->operations.history[lcomm_op_kind_sequence_space(terms.op_kind)];
   run->hash.parameters = run->hash.key ^ before;
 }
 
@@ -138,6 +139,14 @@ static lcomm_status make_all(lcomm_run *run) {
   return make_progress_state(run);
 }
 
+/* Lanes would wait for messages that leave the vector as it is. */
+static lcomm_status make_parts(lcomm_run *run, lcomm_plan *plan) {
+  if (run->backend == &lcomm_backend_taped) {
+    LCOMM_TRY(lcomm_plan_part_slots(plan));
+  }
+  return run->backend->make(run, make_all);
+}
+
 lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_sequence_space space,
                               lcomm_run **run) {
   lcomm_run *made = calloc(1, sizeof *made);
@@ -147,12 +156,9 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_sequence
   }
   made->plan = plan;
   made->comm = comm;
-  made->space = space;
+  made->series.space = space;
   made->backend = lcomm_backend_of(comm, plan);
-  /* Lanes would wait for messages that leave the vector as it is. */
-  lcomm_status status =
-      made->backend == &lcomm_backend_taped ? lcomm_plan_part_slots(plan) : LCOMM_OK;
-  status = status == LCOMM_OK ? made->backend->make(made, make_all) : status;
+  lcomm_status status = make_parts(made, plan);
   if (status == LCOMM_ERR_MEMORY) {
     lcomm_error_thread(status, "no memory for the buffers of %s of %llu elements",
                        lcomm_collective_name(plan->collective), (unsigned long long)plan->count);

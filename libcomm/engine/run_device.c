@@ -81,10 +81,11 @@ static void *get_vector(int ordinal, size_t size) {
   void *memory = NULL;
   int before = ordinal;
   (void)table->current(&before);
-  int error = table->use(ordinal);
-  error = error ? error : table->memory.get(size, &memory);
+  if (table->use(ordinal) != 0 || table->memory.get(size, &memory) != 0) {
+    memory = NULL;
+  }
   (void)table->use(before);
-  return error ? NULL : memory;
+  return memory;
 }
 
 void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size) {
@@ -107,7 +108,7 @@ static size_t mirrored_size(const lcomm_run *run) {
   size_t end = 0;
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
     if (run->slots[i].own_payload) {
-      size_t here = (size_t)(run->slots[i].own_payload - run->arena);
+      size_t here = (size_t)(run->slots[i].own_payload - run->memory.arena);
       end = here + run->plan->slot_sizes[i].bound;
     }
   }
@@ -120,7 +121,7 @@ static size_t place_of(const lcomm_run *run, uint32_t slot, size_t *end) {
   const lcomm_slot_memory *it = &run->slots[slot];
   size_t size = lcomm_run_device_aligned(run->plan->slot_sizes[slot].bound);
   if (it->own_payload) {
-    return (size_t)(it->own_payload - run->arena);
+    return (size_t)(it->own_payload - run->memory.arena);
   }
   *end += size;
   return *end - size;
@@ -214,9 +215,9 @@ void lcomm_run_device_free(lcomm_run *run) {
     table->kernels->topk_destroy(device->topk[i]);
   }
   free_events(device);
-  (void)table->memory.free(run->own_vector);
-  (void)table->memory.free(run->own_input);
-  (void)table->memory.pinned_free(run->arena);
+  (void)table->memory.free(run->memory.own_vector);
+  (void)table->memory.free(run->memory.own_input);
+  (void)table->memory.pinned_free(run->memory.arena);
   (void)table->memory.free(device->memory);
   (void)table->memory.free(device->found);
   (void)table->memory.free(device->squares);

@@ -147,8 +147,8 @@ static lcomm_status make_arena(lcomm_run *run) {
     bool remote = !(run->slots[i].traits & (LCOMM_SLOT_MEMORY | LCOMM_SLOT_ALIAS));
     tiles = remote && run->plan->slot_sizes[i].bound > run->slots[i].room ? most : tiles;
   }
-  run->arena = run->backend->slots_memory(run, total);
-  return run->arena && make_tiles(run->comm, tiles) ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  run->memory.arena = run->backend->slots_memory(run, total);
+  return run->memory.arena && make_tiles(run->comm, tiles) ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
 lcomm_status lcomm_run_make_slots(lcomm_run *run) {
@@ -173,7 +173,7 @@ lcomm_status lcomm_run_make_slots(lcomm_run *run) {
   if (make_arena(run) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;
   }
-  uint8_t *place = run->arena;
+  uint8_t *place = run->memory.arena;
   for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
     lcomm_slot_memory *slot = &run->slots[i];
     slot->capacity = plan->slot_sizes[i].bound;

@@ -98,7 +98,7 @@ lcomm_status lcomm_tape_open(lcomm_run *run) {
   if (!run->tape) {
     return LCOMM_ERR_MEMORY;
   }
-  run->tape->lanes = lcomm_lanes_of(run->comm, run->device->ordinal, run->space, &error);
+  run->tape->lanes = lcomm_lanes_of(run->comm, run->device->ordinal, run->series.space, &error);
   LCOMM_TRY(run->tape->lanes ? LCOMM_OK : got(run, "stream", error));
   lcomm_tape_turn_to(run, LCOMM_LANE_ENCODE);
   return LCOMM_OK;

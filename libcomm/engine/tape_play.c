@@ -184,12 +184,15 @@ static bool is_batch(const lcomm_run *run, uint32_t first, uint32_t last) {
          (step->kind == LCOMM_STEP_REDUCE && lcomm_tape_sums_dense(run->plan, step));
 }
 
+static lcomm_status bring_and_compute(lcomm_run *run, uint32_t first, uint32_t last) {
+  LCOMM_TRY(each(run, first, last, bring));
+  return each(run, first, last, compute);
+}
+
 static lcomm_status compute_batch(lcomm_run *run, uint32_t first, uint32_t last) {
   lcomm_device_batch_open(run);
-  lcomm_status status = each(run, first, last, bring);
-  status = status == LCOMM_OK ? each(run, first, last, compute) : status;
-  lcomm_status closed = lcomm_device_batch_close(run);
-  return status == LCOMM_OK ? closed : status;
+  lcomm_status status = bring_and_compute(run, first, last);
+  return lcomm_first_failure(status, lcomm_device_batch_close(run));
 }
 
 static lcomm_status play_group(lcomm_run *run, uint32_t last) {

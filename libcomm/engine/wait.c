@@ -178,10 +178,10 @@ static void count_wait(lcomm_comm *comm, lcomm_summary_row *row, double since_s)
   if (row) {
     row->wait_s += now_s - since_s;
   }
-  if (comm->trace) {
+  if (comm->observers.trace) {
     lcomm_trace_event event = {
         .kind = LCOMM_TRACE_WAIT, .begin_s = since_s, .end_s = now_s, .peer = -1};
-    lcomm_trace_add(comm->trace, &event);
+    lcomm_trace_add(comm->observers.trace, &event);
   }
 }
 

@@ -188,7 +188,7 @@ lcomm_status lcomm_auto_step_over(lcomm_comm *comm) {
   if (!watches(comm)) {
     return LCOMM_OK;
   }
-  count_step(watch, comm->progress_thread != NULL);
+  count_step(watch, comm->progress.thread != NULL);
   if (lcomm_warmup_is_exact(policy, step > 0 ? step - 1 : 0) || !lcomm_auto_is_agreed(step)) {
     return LCOMM_OK;
   }

@@ -136,7 +136,7 @@ static void free_bucket(lcomm_bucket *bucket) {
   lcomm_run *runs[2] = {bucket->ef.run, bucket->ef.exact_run};
   for (int i = 0; i < 2; i++) {
     if (runs[i] && runs[i]->messages.abandoned) {
-      runs[i]->own_vector = bucket->vector;
+      runs[i]->memory.own_vector = bucket->vector;
       bucket->vector = NULL;
     }
   }

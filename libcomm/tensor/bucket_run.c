@@ -72,7 +72,7 @@ static lcomm_status capture(const lcomm_bucket *bucket, lcomm_run *run) {
                               .owner = &values,
                               .tensor = captured_tensor,
                               .bucket = bucket};
-  lcomm_capture_bucket(comm->capture, &it);
+  lcomm_capture_bucket(comm->observers.capture, &it);
   free(values.copy);
   return values.status;
 }
@@ -96,7 +96,7 @@ static lcomm_status load_all(lcomm_bucket *bucket, lcomm_run *run) {
   for (size_t i = 0; i < bucket->tensor_count; i++) {
     LCOMM_TRY(load_tensor(run, bucket, bucket->tensors[i]));
   }
-  if (bucket->comm->capture && lcomm_run_has_values(run)) {
+  if (bucket->comm->observers.capture && lcomm_run_has_values(run)) {
     LCOMM_TRY(capture(bucket, run));
   }
   trace_copy(bucket, run, begin_s);

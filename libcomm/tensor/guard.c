@@ -123,8 +123,8 @@ lcomm_status lcomm_guard_plan(lcomm_comm *comm) {
   if (status == LCOMM_ERR_MEMORY) {
     return lcomm_fail(comm, status, "out of memory for the guard of %zu tensors", all.tensors);
   }
-  comm->summary.guarded = guard->rows;
-  comm->summary.guarded_count = guard->share_count;
+  comm->observers.summary.guarded = guard->rows;
+  comm->observers.summary.guarded_count = guard->share_count;
   return status;
 }
 
@@ -135,8 +135,8 @@ void lcomm_guard_free(lcomm_comm *comm) {
   if (!guard) {
     return;
   }
-  comm->summary.guarded = NULL;
-  comm->summary.guarded_count = 0;
+  comm->observers.summary.guarded = NULL;
+  comm->observers.summary.guarded_count = 0;
   for (size_t i = 0; i < guard->share_count; i++) {
     guard->shares[i].guarded->share = NULL;
   }

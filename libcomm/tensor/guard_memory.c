@@ -22,10 +22,11 @@ static void *pinned_of(int device, size_t size) {
   void *memory = NULL;
   int before = device;
   (void)table->current(&before);
-  int error = table->use(device);
-  error = error ? error : table->memory.pinned_get(size, &memory);
+  if (table->use(device) != 0 || table->memory.pinned_get(size, &memory) != 0) {
+    memory = NULL;
+  }
   (void)table->use(before);
-  return error ? NULL : memory;
+  return memory;
 }
 
 /* Made without the turn. */
@@ -119,7 +120,7 @@ bool lcomm_guard_move(lcomm_guard *guard, lcomm_memory_location location) {
 void lcomm_guard_free_memory(lcomm_guard *guard) {
   lcomm_run *run = guard->ef.exact_run;
   if (run && run->messages.abandoned) {
-    run->own_vector = (uint8_t *)guard->sums;
+    run->memory.own_vector = (uint8_t *)guard->sums;
     guard->sums = NULL;
   }
   lcomm_ef_free(&guard->ef);

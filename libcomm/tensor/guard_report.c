@@ -40,14 +40,14 @@ static void trace(const lcomm_comm *comm, const lcomm_guard_figures *figures, do
                                        .cosine = figures->cosine,
                                        .residual = figures->residual,
                                        .waited = figures->waited}};
-  lcomm_trace_add(comm->trace, &event);
+  lcomm_trace_add(comm->observers.trace, &event);
 }
 
 void lcomm_guard_tell(lcomm_guard *guard, const lcomm_guard_share *share, double begin_s) {
   lcomm_comm *comm = guard->comm;
   const lcomm_guarded *guarded = share->guarded;
   count(&comm->stats, &guarded->figures);
-  if (comm->trace) {
+  if (comm->observers.trace) {
     trace(comm, &guarded->figures, begin_s);
   }
   if (comm->tensors->guard_function) {

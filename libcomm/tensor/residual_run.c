@@ -33,7 +33,7 @@ static lcomm_status find_run(void *owner, const lcomm_call *call, lcomm_run **ru
 static void seed(const lcomm_residual *residual, lcomm_run *run) {
   uint64_t hash = XXH3_64bits(residual->name, strlen(residual->name));
   uint32_t number = (uint32_t)(hash ^ hash >> 32) + (uint32_t)residual->calls;
-  run->seed_shift = residual->name[0] ? number - run->sequence : 0;
+  run->series.seed_shift = residual->name[0] ? number - run->sequence : 0;
 }
 
 static lcomm_status amend(void *owner, lcomm_run *run) {

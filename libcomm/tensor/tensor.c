@@ -46,7 +46,7 @@ static lcomm_status check_alone_in_step(lcomm_comm *comm, const lcomm_tensor *te
  * this call, as that thread calls no device. */
 static lcomm_status start_ready(lcomm_comm *comm) {
   if (!lcomm_memory_is_on_device(comm->tensors->location)) {
-    lcomm_progress_thread_wake(comm->progress_thread);
+    lcomm_progress_thread_wake(comm->progress.thread);
     return LCOMM_OK;
   }
   LCOMM_TRY(lcomm_enter(comm));
@@ -67,7 +67,7 @@ lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
                         "between the steps",
                         tensor->name);
   }
-  return comm->progress_thread ? start_ready(comm) : LCOMM_OK;
+  return comm->progress.thread ? start_ready(comm) : LCOMM_OK;
 }
 
 /* --------------------------------------------------------------- waiting */
@@ -93,8 +93,8 @@ static void end_step(lcomm_comm *comm) {
   comm->tensors->step_not_finite = 0;
   comm->deferred.step++;
   lcomm_step_end(comm);
-  if (comm->trace) {
-    lcomm_trace_step(comm->trace, comm->deferred.step);
+  if (comm->observers.trace) {
+    lcomm_trace_step(comm->observers.trace, comm->deferred.step);
   }
   atomic_store(&comm->deferred.open, false);
 }

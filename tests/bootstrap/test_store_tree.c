@@ -258,7 +258,7 @@ static void lose_the_parent(const crew *c, int rank, report *mine) {
   lcomm_store *store = meet(c, rank, mine);
   mine->good = store && store->tree && gather_once(store, 100, mine);
   if (rank == 3 && store) {
-    shutdown(store->link, SHUT_RDWR);
+    shutdown(store->parent.fd, SHUT_RDWR);
   }
   mine->good = mine->good && !gather_once(store, 1000, mine);
   for (int other = 0; rank == 3 && other < c->size; other++) {

@@ -272,9 +272,9 @@ static void require_alike(const lcomm_comm *part, const lcomm_comm *parent) {
           part->settings.timeout_s, parent->settings.timeout_s);
   require(strcmp(part->settings.transport, parent->settings.transport) == 0,
           "its transports are %s, not %s", part->settings.transport, parent->settings.transport);
-  require((part->progress_thread != NULL) == (parent->progress_thread != NULL),
-          "it has a thread: %d, not %d", part->progress_thread != NULL,
-          parent->progress_thread != NULL);
+  require((part->progress.thread != NULL) == (parent->progress.thread != NULL),
+          "it has a thread: %d, not %d", part->progress.thread != NULL,
+          parent->progress.thread != NULL);
   require(lcomm_nodes(part) == lcomm_nodes(parent), "it has %d nodes, not %d", lcomm_nodes(part),
           lcomm_nodes(parent));
 }
@@ -302,7 +302,7 @@ static void a_part_is_configured_as_its_parent(void) {
   own.progress = LCOMM_PROGRESS_CALLS;
   require(lcomm_split(comm, 0, 0, &own, &other) == LCOMM_OK, "%s", lcomm_last_error(comm));
   require(strstr(lcomm_policy_string(other), "bf16") && other->settings.timeout_s == 23 &&
-              !other->progress_thread,
+              !other->progress.thread,
           "what is given counts: %s, %g s", lcomm_policy_string(other), other->settings.timeout_s);
   require(strcmp(other->settings.transport, "shm,mpi") == 0, "and the rest is inherited");
   unsetenv("LCOMM_POLICY");

@@ -120,10 +120,10 @@ static void the_mode_can_be_set_from_outside(void) {
   lcomm_comm *comm = NULL;
   setenv("LCOMM_PROGRESS", "thread", 1);
   comm = make_mode("net=none", "auto", LCOMM_PROGRESS_DEFAULT, 20);
-  require(!comm || comm->progress_thread, "LCOMM_PROGRESS=thread starts no thread");
+  require(!comm || comm->progress.thread, "LCOMM_PROGRESS=thread starts no thread");
   lcomm_destroy(comm);
   comm = make_mode("net=none", "auto", LCOMM_PROGRESS_CALLS, 20);
-  require(comm && !comm->progress_thread, "the program's own wish is ignored");
+  require(comm && !comm->progress.thread, "the program's own wish is ignored");
   lcomm_destroy(comm);
   setenv("LCOMM_PROGRESS", "often", 1);
   comm = NULL;

@@ -36,13 +36,13 @@ static void what_one_rank_cannot_capture_no_rank_does(void) {
   make_wanted("net=none");
   begin_held(&it);
   lcomm_comm *comm = make_driven("net=none", mpi_size, LCOMM_PROGRESS_CALLS);
-  bool allowed = comm->allows_progress_thread;
-  comm->allows_progress_thread = allowed && mpi_rank != 1;
+  bool allowed = comm->progress.allows_thread;
+  comm->progress.allows_thread = allowed && mpi_rank != 1;
   check(emulated_capture_begin(it.stream));
   lcomm_status status = try_sum(comm, &it, 0);
   require_status_everywhere(comm, status, LCOMM_ERR_ARGUMENT, "rank 1");
   end_without(it.stream);
-  comm->allows_progress_thread = allowed;
+  comm->progress.allows_thread = allowed;
   captured_and_called_again(comm, &it); /* the refusal is over */
   require_fine(NULL, lcomm_destroy(comm));
   free_held(&it);

@@ -32,7 +32,7 @@ static lcomm_comm *make(forked *self, lcomm_progress_mode mode) {
 /* As on a machine with processors to spare. */
 static lcomm_comm *make_wanting(forked *self) {
   lcomm_comm *comm = make(self, LCOMM_PROGRESS_AUTO);
-  comm->wants_progress_thread = true;
+  comm->progress.wants_thread = true;
   return comm;
 }
 
@@ -57,7 +57,7 @@ static void calls_that_block_start_no_thread(forked *self) {
   int threads = count_threads();
   lcomm_comm *comm = make_wanting(self);
   block(self, comm);
-  forked_require(self, !comm->progress_thread && threads_fall_to(threads), "%d threads, then %d",
+  forked_require(self, !comm->progress.thread && threads_fall_to(threads), "%d threads, then %d",
                  threads, count_threads());
   forked_destroy(self, comm);
 }
@@ -86,7 +86,7 @@ static void the_first_call_that_does_not_block_starts_it(forked *self) {
   forked_fine(self, comm,
               lcomm_iallreduce(comm, values, values, COUNT, LCOMM_FLOAT32, LCOMM_MAX, &request),
               "a start");
-  forked_require(self, comm->progress_thread != NULL,
+  forked_require(self, comm->progress.thread != NULL,
                  "the first call that does not block starts no thread");
   await_one(self, comm, stats.operations + 1);
   forked_fine(self, comm, lcomm_wait(comm, &request), "the wait");
@@ -103,7 +103,7 @@ static void a_tensor_starts_it(forked *self) {
       self, comm,
       lcomm_tensor_add(comm, "gradient", gradient, COUNT, LCOMM_FLOAT32, LCOMM_SUM, &tensor),
       "a tensor");
-  forked_require(self, comm->progress_thread != NULL, "a tensor starts no thread");
+  forked_require(self, comm->progress.thread != NULL, "a tensor starts no thread");
   lcomm_stats stats;
   for (int step = 0; step < 3; step++) {
     lcomm_stats_get(comm, &stats);
@@ -150,10 +150,10 @@ static void decide(forked *self) {
   }
   bool enough = lcomm_processors_share(all, self->size, self->rank) >= LCOMM_PROCESSORS_ENOUGH;
   forked_require(self, comm->settings.progress == LCOMM_PROGRESS_AUTO, "the default is not auto");
-  forked_require(self, comm->wants_progress_thread == (enough && self->size > 1),
-                 "a thread is wanted: %d, enough processors: %d", comm->wants_progress_thread,
+  forked_require(self, comm->progress.wants_thread == (enough && self->size > 1),
+                 "a thread is wanted: %d, enough processors: %d", comm->progress.wants_thread,
                  enough);
-  forked_require(self, !comm->progress_thread, "a thread before there is anything to do");
+  forked_require(self, !comm->progress.thread, "a thread before there is anything to do");
   forked_destroy(self, comm);
 }
 

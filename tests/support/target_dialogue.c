@@ -49,7 +49,7 @@ static lcomm_store *make_store(int rank) {
   store->size = RANKS;
   store->timeout_s = 1;
   store->next_wait_s = 1e18;
-  store->fd = store->link = store->listener = -1;
+  store->fd = store->parent.fd = store->listener = -1;
   memcpy(store->host, "here", 5);
   memcpy(store->where, "there port 1", 13);
   store->peers = rank == 0 ? fuzz_allocate(RANKS * sizeof *store->peers) : NULL;
@@ -217,7 +217,7 @@ static void hear_neighbours(fuzz_bytes *in, size_t part) {
   }
   grow(store, 1);
   store->fd = root.ours;
-  store->link = parent.ours;
+  store->parent.fd = parent.ours;
   store->peers[3].fd = child.ours;
   for (int i = 0; i < 3; i++) {
     say(in, others[i]->theirs, fuzz_u16(in));
@@ -241,7 +241,7 @@ static void hear_decision(fuzz_bytes *in) {
   grow(store, 2);
   store->tree = false;
   store->fd = root.ours;
-  store->up.way = LCOMM_STORE_WAY_ROOT;
+  store->parent.place.way = LCOMM_STORE_WAY_ROOT;
   say(in, root.theirs, BYTES_MAX);
   hush(root.theirs);
   check_outcome(store, lcomm_store_link(store) != LCOMM_OK);

@@ -53,6 +53,11 @@ static lcomm_status make_payloads(lcomm_owners *it) {
   return LCOMM_OK;
 }
 
+static lcomm_status make_parts(lcomm_owners *it, bool feeds_back) {
+  lcomm_status status = make_encoders(it, feeds_back);
+  return status == LCOMM_OK ? make_payloads(it) : status;
+}
+
 lcomm_status lcomm_owners_create(const lcomm_codec_spec *choice, uint64_t count, uint32_t parts,
                                  lcomm_owners **owners) {
   *owners = NULL;
@@ -67,8 +72,7 @@ lcomm_status lcomm_owners_create(const lcomm_codec_spec *choice, uint64_t count,
   made->format = choice->format;
   made->count = count;
   made->parts = parts;
-  lcomm_status status = make_encoders(made, choice->error_feedback);
-  status = status == LCOMM_OK ? make_payloads(made) : status;
+  lcomm_status status = make_parts(made, choice->error_feedback);
   if (status == LCOMM_OK) {
     *owners = made;
   } else {

@@ -53,7 +53,7 @@ static lcomm_status begin(const lcomm_launcher_env *launcher, double timeout_s,
   size_t size = (size_t)launcher->world_size;
   bool meets = launcher->rank == 0;
   if (made) {
-    made->fd = made->link = made->listener = -1;
+    made->fd = made->parent.fd = made->listener = -1;
     made->rank = launcher->rank;
     made->size = launcher->world_size;
     find_branch(made, shape);
@@ -109,7 +109,7 @@ lcomm_status lcomm_store_meet_as(const lcomm_launcher_env *launcher, double time
     status = lcomm_store_open(made); /* tells the others what is missing */
   } else if (status == LCOMM_OK) {
     status = lcomm_store_join(made);
-    if (status == LCOMM_OK && made->up.way != LCOMM_STORE_WAY_STAR) {
+    if (status == LCOMM_OK && made->parent.place.way != LCOMM_STORE_WAY_STAR) {
       status = lcomm_store_link(made);
     }
   }
@@ -173,7 +173,7 @@ void lcomm_store_close(lcomm_store *store) {
     close_socket(store->peers[i].fd);
   }
   close_socket(store->fd);
-  close_socket(store->link);
+  close_socket(store->parent.fd);
   close_socket(store->listener);
   free(store->peers);
   free(store->polls);

@@ -90,8 +90,8 @@ static void begin_children(passage *p) {
 
 static void lose_parent(passage *p, lcomm_store_charge charge) {
   accuse(p->store, p->store->branch.parent, charge);
-  close(p->store->link);
-  p->store->link = -1;
+  close(p->store->parent.fd);
+  p->store->parent.fd = -1;
 }
 
 /* Does this rank have something for its parent? */
@@ -102,7 +102,7 @@ static bool speaks(const passage *p) {
 static void give_to_parent(passage *p) {
   lcomm_store *store = p->store;
   size_t size = (size_t)(store->branch.end - store->rank) * p->size;
-  int fd = has_link(store) ? store->link : store->fd;
+  int fd = has_link(store) ? store->parent.fd : store->fd;
   lcomm_stream stream = lcomm_socket_write_parts(
       fd, p->head, sizeof(p->head), p->all + (size_t)store->rank * p->size, size, &p->sent);
   p->passed = p->sent == sizeof(p->head) + size;
@@ -120,7 +120,7 @@ static void hear_parent(passage *p) {
   lcomm_store_room room = {
       .data = p->all, .data_size = (size_t)store->size * p->size, .takes_data = p->passed};
   size_t before = p->from_parent.received;
-  lcomm_store_heard heard = lcomm_store_hear(store->link, &p->from_parent, &room);
+  lcomm_store_heard heard = lcomm_store_hear(store->parent.fd, &p->from_parent, &room);
   if (heard == LCOMM_STORE_HEARD_FRAME && p->from_parent.frame.kind == LCOMM_STORE_DATA) {
     p->over = true;
   } else if (heard == LCOMM_STORE_HEARD_NOTHING) {
@@ -190,10 +190,10 @@ static lcomm_status judge(passage *p) {
   if (p->over) {
     return LCOMM_OK;
   }
-  if (store->doomed && (store->link < 0 || lcomm_clock_s() >= p->until_s)) {
+  if (store->doomed && (store->parent.fd < 0 || lcomm_clock_s() >= p->until_s)) {
     return lcomm_store_fail_reason(store, store->from_root.frame, store->reason);
   }
-  if (store->done && store->link < 0) {
+  if (store->done && store->parent.fd < 0) {
     return fail_parent(store, LCOMM_ERR_TRANSPORT, "has gone");
   }
   if (lcomm_clock_s() < p->until_s) {
@@ -216,7 +216,7 @@ static lcomm_status take_round(passage *p) {
   int children = store->branch.child_count;
   set[ROOT] = (struct pollfd){.fd = is_alone(store) ? -1 : store->fd,
                               .events = events_of(p, !has_link(store))};
-  set[PARENT] = (struct pollfd){.fd = store->link, .events = events_of(p, true)};
+  set[PARENT] = (struct pollfd){.fd = store->parent.fd, .events = events_of(p, true)};
   for (int i = 0; i < children; i++) {
     const lcomm_store_peer *peer = &store->peers[store->branch.child[i]];
     set[CHILDREN + i] = (struct pollfd){.fd = peer->passed ? -1 : peer->fd, .events = POLLIN};
@@ -233,7 +233,7 @@ static lcomm_status take_round(passage *p) {
     if (set[PARENT].revents != 0) {
       hear_parent(p);
     }
-    if (speaks(p) && (!has_link(store) || store->link >= 0)) {
+    if (speaks(p) && (!has_link(store) || store->parent.fd >= 0)) {
       give_to_parent(p);
     }
   }
@@ -257,7 +257,7 @@ lcomm_status lcomm_store_pass(lcomm_store *store, const void *send, void *receiv
   if (status == LCOMM_OK) {
     enter(&p);
     begin_children(&p);
-    if (has_link(store) && store->link < 0) {
+    if (has_link(store) && store->parent.fd < 0) {
       accuse(store, store->branch.parent, LCOMM_STORE_LOST);
     }
   }

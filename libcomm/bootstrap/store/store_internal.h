@@ -50,6 +50,13 @@ typedef struct lcomm_store_branch {
   int child[LCOMM_STORE_FAN_OUT_MAX + 1]; /* the last one is `end` */
 } lcomm_store_branch;
 
+/* The next rank up the tree. */
+typedef struct lcomm_store_parent {
+  int fd;         /* -1: the parent is rank 0, or there is none */
+  bool is_linked; /* it has let us in */
+  lcomm_store_place place;
+} lcomm_store_parent;
+
 struct lcomm_store {
   const lcomm_launcher_env *launcher; /* while meeting */
   int rank, size;
@@ -68,15 +75,13 @@ struct lcomm_store {
 
   lcomm_store_shape shape;
   lcomm_store_branch branch;
-  bool may_be_tree;     /* by the shape */
-  bool tree;            /* all are linked: all-gathers run along it */
-  bool done;            /* rank 0 has left */
-  bool doomed;          /* rank 0 has stopped the next all-gather, for `reason` */
-  bool accused;         /* a neighbour, in this all-gather */
-  int listener, port;   /* for children; -1 */
-  int link;             /* to the parent; -1: the parent is rank 0, or there is none */
-  bool linked;          /* it has let us in */
-  lcomm_store_place up; /* where the parent is */
+  bool may_be_tree;   /* by the shape */
+  bool tree;          /* all are linked: all-gathers run along it */
+  bool done;          /* rank 0 has left */
+  bool doomed;        /* rank 0 has stopped the next all-gather, for `reason` */
+  bool accused;       /* a neighbour, in this all-gather */
+  int listener, port; /* for children; -1 */
+  lcomm_store_parent parent;
   lcomm_store_inbox from_root;
   uint8_t reason[LCOMM_STORE_REASON_MAX]; /* of a frame in it */
 };

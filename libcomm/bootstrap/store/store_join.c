@@ -265,7 +265,7 @@ static bool attempt(lcomm_store *store, attempts *past) {
                 .receive = place,
                 .size = sizeof(place)};
   outcome result = converse(store, &d, silence_s(past, addresses), &late);
-  if (d.over && lcomm_store_read_place(place, &store->up) != LCOMM_OK) {
+  if (d.over && lcomm_store_read_place(place, &store->parent.place) != LCOMM_OK) {
     d.over = false;
     result = STRANGE;
   }

@@ -35,22 +35,24 @@ void lcomm_store_listen(lcomm_store *store) {
 
 static void lose_parent(lcomm_store *store, linking *l) {
   l->unreached = true;
-  if (store->link >= 0) {
-    close(store->link);
-    store->link = -1;
+  if (store->parent.fd >= 0) {
+    close(store->parent.fd);
+    store->parent.fd = -1;
   }
 }
 
 static void connect_to_parent(lcomm_store *store, linking *l) {
   uint8_t handshake[LCOMM_STORE_HANDSHAKE_SIZE];
   lcomm_why why;
-  store->linked = store->up.way == LCOMM_STORE_WAY_ROOT;
-  if (store->linked) {
+  store->parent.is_linked = store->parent.place.way == LCOMM_STORE_WAY_ROOT;
+  if (store->parent.is_linked) {
     return;
   }
-  store->link = lcomm_socket_connect_to(&store->up, store->fd, lcomm_clock_s() + CONNECT_S, &why);
+  store->parent.fd =
+      lcomm_socket_connect_to(&store->parent.place, store->fd, lcomm_clock_s() + CONNECT_S, &why);
   lcomm_store_greet(store, 1, handshake);
-  if (store->link < 0 || !lcomm_store_say_bytes(store->link, handshake, sizeof(handshake))) {
+  if (store->parent.fd < 0 ||
+      !lcomm_store_say_bytes(store->parent.fd, handshake, sizeof(handshake))) {
     lose_parent(store, l);
   }
 }
@@ -58,12 +60,13 @@ static void connect_to_parent(lcomm_store *store, linking *l) {
 /* WAIT says that we are let in. */
 static void hear_parent(lcomm_store *store, linking *l) {
   lcomm_store_room room = {.other = store->reason, .other_size = sizeof(store->reason)};
-  if (store->link < 0 || store->linked) {
+  if (store->parent.fd < 0 || store->parent.is_linked) {
     return;
   }
-  lcomm_store_heard heard = lcomm_store_hear(store->link, &l->from_parent, &room);
-  store->linked = heard == LCOMM_STORE_HEARD_FRAME && l->from_parent.frame.kind == LCOMM_STORE_WAIT;
-  if (heard != LCOMM_STORE_HEARD_NOTHING && !store->linked) {
+  lcomm_store_heard heard = lcomm_store_hear(store->parent.fd, &l->from_parent, &room);
+  store->parent.is_linked =
+      heard == LCOMM_STORE_HEARD_FRAME && l->from_parent.frame.kind == LCOMM_STORE_WAIT;
+  if (heard != LCOMM_STORE_HEARD_NOTHING && !store->parent.is_linked) {
     lose_parent(store, l);
   }
 }
@@ -112,7 +115,7 @@ static lcomm_status hear_root(lcomm_store *store, linking *l) {
 /* Children speak once the tree is used, so nobody looks at them after the answer. */
 static lcomm_status wait_once(lcomm_store *store, linking *l) {
   lcomm_store_rendezvous *m = &l->meeting;
-  int link = store->linked ? -1 : store->link;
+  int link = store->parent.is_linked ? -1 : store->parent.fd;
   if (l->answered || store->branch.child_count == 0) {
     struct pollfd set[] = {{.fd = store->fd, .events = POLLIN}, {.fd = link, .events = POLLIN}};
     lcomm_socket_poll(set, 2, lcomm_poll_ms(l->until_s));
@@ -130,7 +133,7 @@ static lcomm_status link_up(lcomm_store *store, linking *l) {
   while (!l->decided) {
     if (l->unreached) {
       answer(store, l, LCOMM_STORE_ALONE);
-    } else if (store->linked && l->meeting.missing == 0) {
+    } else if (store->parent.is_linked && l->meeting.missing == 0) {
       answer(store, l, LCOMM_STORE_LINKED);
     }
     LCOMM_TRY(wait_once(store, l));
@@ -149,9 +152,9 @@ static void drop_links(lcomm_store *store) {
       lcomm_store_lose(&store->peers[rank]);
     }
   }
-  if (store->link >= 0) {
-    close(store->link);
-    store->link = -1;
+  if (store->parent.fd >= 0) {
+    close(store->parent.fd);
+    store->parent.fd = -1;
   }
 }
 

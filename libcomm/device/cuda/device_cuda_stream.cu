@@ -136,11 +136,12 @@ int lcomm_cuda_stream_numbers(void *stream, const lcomm_device_number *list, uin
   enum { AT_ONCE = 64 }; /* the driver takes up to 256 */
   CUstreamBatchMemOpParams tasks[AT_ONCE];
   CUdevice device = 0;
-  int error = lcomm_cuda_need_context();
-  error = error ? error : (int)lcomm_cuda_driver.context_device(&device);
-  if (error == 0 && !lcomm_cuda_waits_for_values((int)device)) {
+  LCOMM_DEVICE_TRY(lcomm_cuda_need_context());
+  LCOMM_DEVICE_TRY((int)lcomm_cuda_driver.context_device(&device));
+  if (!lcomm_cuda_waits_for_values((int)device)) {
     return launch_numbers(stream, list, count);
   }
+  int error = 0;
   for (uint32_t done = 0; done < count && error == 0;) {
     uint32_t here = count - done < AT_ONCE ? count - done : AT_ONCE;
     for (uint32_t i = 0; i < here; i++) {

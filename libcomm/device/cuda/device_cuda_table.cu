@@ -87,9 +87,9 @@ static int use(int device) {
     return (int)lcomm_cuda_driver.context_set(NULL);
   }
   CUcontext context = NULL;
-  int error = LCOMM_CUDA_ASIDE(cudaSetDevice(device));
-  error = error ? error : (int)lcomm_cuda_driver.context_current(&context);
-  return error || context ? error : use_context(device);
+  LCOMM_DEVICE_TRY(LCOMM_CUDA_ASIDE(cudaSetDevice(device)));
+  LCOMM_DEVICE_TRY((int)lcomm_cuda_driver.context_current(&context));
+  return context ? 0 : use_context(device);
 }
 
 static const lcomm_device_table table = {

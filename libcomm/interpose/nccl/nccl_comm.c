@@ -89,7 +89,9 @@ static ncclResult_t init_all(ncclComm_t *comms, int count, const int *devices) {
     return lcomm_nccl_fail(ncclInvalidArgument, "ncclCommInitAll: there is no communicator");
   }
   ncclResult_t result = lcomm_nccl_id_get(&id);
-  result = result == ncclSuccess ? lcomm_nccl_group_start() : result;
+  if (result == ncclSuccess) {
+    result = lcomm_nccl_group_start();
+  }
   if (result != ncclSuccess) {
     return result;
   }

@@ -149,7 +149,9 @@ static void begin_poll(lcomm_nccl_backing *at, poll *it) {
 
 static void end_poll(lcomm_nccl_backing *at, poll *it) {
   lcomm_nccl_backing_enter(at);
-  it->status = it->status == LCOMM_OK ? lcomm_wait(at->now.comm, &it->request) : it->status;
+  if (it->status == LCOMM_OK) {
+    it->status = lcomm_wait(at->now.comm, &it->request);
+  }
   lcomm_interpose_text_sanitize(it->words, sizeof(it->words));
   char *last = at->policy.control;
   if (it->status == LCOMM_OK && strcmp(it->words, last[0] ? last : "on") != 0) {

@@ -77,8 +77,10 @@ static ncclResult_t check_shrink(ncclComm_t comm, const int *without, int count,
 static ncclResult_t shrink(ncclComm_t comm, int *without, int count, ncclComm_t *part,
                            ncclConfig_t *config, int flags) {
   ncclResult_t result = check_part("ncclCommShrink", comm, part);
-  result = result == ncclSuccess ? check_shrink(comm, without, count, flags) : result;
   lcomm_nccl_making it = {.receiver = part, .parent = comm, .shrinks = true};
+  if (result == ncclSuccess) {
+    result = check_shrink(comm, without, count, flags);
+  }
   if (result != ncclSuccess) {
     return result;
   }

@@ -115,7 +115,9 @@ static ncclResult_t make_scatter(const lcomm_nccl_call *it) {
 static ncclResult_t submit(const char *name, lcomm_nccl_call call, ncclDataType_t type,
                            ncclRedOp_t op) {
   ncclResult_t result = lcomm_nccl_check(name, call.comm);
-  result = result == ncclSuccess ? summed(name, type, op, &call) : result;
+  if (result == ncclSuccess) {
+    result = summed(name, type, op, &call);
+  }
   call.turn = LCOMM_NCCL_TURN_CALLS;
   return result == ncclSuccess ? lcomm_nccl_submit(&call) : result;
 }
