@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tools/common/tool_output.h"
@@ -35,7 +34,7 @@ static int measure(stream_world *world) {
   size_t count = 0;
   bool good = true;
   for (size_t i = 0; i < stream_case_count && good; i++) {
-    if (world->options->only && !strstr(stream_cases[i].name, world->options->only)) {
+    if (!stream_case_is_wanted(&stream_cases[i], world->options)) {
       continue;
     }
     (void)alarm((unsigned)world->options->limit_s);
@@ -60,9 +59,35 @@ static bool begin_device(stream_world *world) {
          device->stream.create(&world->stream) == 0 && device->stream.create(&world->compute) == 0;
 }
 
+/* cuBLAS takes its time, and memory: only for cases that need it. */
+static bool is_load_wanted(const stream_options *options) {
+  for (size_t i = 0; i < stream_case_count; i++) {
+    if (stream_cases[i].needs_load && stream_case_is_wanted(&stream_cases[i], options)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static int measure_all(stream_world *world) {
+  stream_load load;
+  stream_graphs graphs;
+  lcomm_why no_load = {0}, no_graphs = {0};
+  bool loaded =
+      is_load_wanted(world->options) && stream_load_cublas(world->device, &load, &no_load);
+  world->load = loaded ? &load : NULL;
+  world->no_load = no_load.text;
+  world->graphs = stream_graphs_driver(&graphs, &no_graphs) ? &graphs : NULL;
+  world->no_graphs = no_graphs.text;
+  int exit_status = measure(world);
+  if (loaded) {
+    load.free(load.state);
+  }
+  return exit_status;
+}
+
 static int run(const stream_options *options) {
   stream_world world = {.options = options};
-  stream_load load;
   lcomm_why why;
   lcomm_config config = LCOMM_CONFIG_INIT;
   world.device = lcomm_device_get(&why);
@@ -80,12 +105,7 @@ static int run(const stream_options *options) {
   if (!world.times || !begin_device(&world)) {
     return say(EXIT_WRONG, "the device does not begin, or memory has run out");
   }
-  world.load = stream_load_cublas(world.device, &load, &why) ? &load : NULL;
-  world.no_load = why.text;
-  int exit_status = measure(&world);
-  if (world.load) {
-    load.free(load.state);
-  }
+  int exit_status = measure_all(&world);
   (void)lcomm_destroy(world.comm);
   (void)world.device->stream.destroy(world.stream);
   (void)world.device->stream.destroy(world.compute);

@@ -7,10 +7,11 @@
 
 #include "libcomm.h"
 #include "tools/common/tool_timing.h"
+#include "tools/stream/stream_graphs.h"
 #include "tools/stream/stream_load.h"
 #include "tools/stream/stream_options.h"
 
-enum { STREAM_WHY_MAX = 512, STREAM_CASES_MAX = 8 };
+enum { STREAM_WHY_MAX = 512, STREAM_CASES_MAX = 16 };
 
 /* A rank, its device, and where it sums. */
 typedef struct stream_world {
@@ -20,7 +21,9 @@ typedef struct stream_world {
   void *stream, *compute; /* of sums; of other work */
   const stream_load *load;
   const char *no_load; /* why load is NULL */
-  double *times;       /* room for options->samples */
+  const stream_graphs *graphs;
+  const char *no_graphs; /* why graphs are NULL */
+  double *times;         /* room for options->samples */
 } stream_world;
 
 typedef struct stream_case stream_case;
@@ -38,10 +41,14 @@ struct stream_case {
   bool is_least; /* the target is the least value, not the greatest */
   uint64_t count;
   void (*run)(stream_world *world, stream_result *result);
+  bool needs_load;
 };
 
 extern const stream_case stream_cases[];
 extern const size_t stream_case_count;
+
+/* Is it asked for? */
+bool stream_case_is_wanted(const stream_case *what, const stream_options *options);
 
 /* Collective. */
 void stream_case_run(stream_world *world, const stream_case *what, stream_result *result);

@@ -103,6 +103,12 @@ int cuInit(unsigned flags);
 int cuDriverGetVersion(int *version);
 int cuDeviceGetCount(int *count);
 int cuDeviceGet(int *device, int ordinal);
+int cuStreamBeginCapture_v2(void *stream, int mode);
+int cuStreamEndCapture(void *stream, void **graph);
+int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags);
+int cuGraphLaunch(void *executable, void *stream);
+int cuGraphExecDestroy(void *executable);
+int cuGraphDestroy(void *graph);
 
 #pragma GCC visibility pop
 
