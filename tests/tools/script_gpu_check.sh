@@ -47,7 +47,7 @@ esac
 EOF2
 fake bin/mpirun <<'EOF2'
 [ "$1" != --version ] || { echo "mpirun (Open MPI) 4.1.4"; exit; }
-while [ $# -gt 0 ] && [ ! -x "$1" ]; do shift; done
+while [ $# -gt 0 ] && [ ! -x "$1" ] && [ "$1" != compute-sanitizer ]; do shift; done
 exec "$@"
 EOF2
 fake bin/ncu <<<'echo "  kernel (1, 1, 1)x(256, 1, 1), Context 1"; echo "    Duration us 12"'
@@ -55,6 +55,8 @@ fake bin/compute-sanitizer <<'EOF2'
 case "$*" in
 *memcheck*cuda_kernels*) echo "========= Invalid __global__ write of size 4 bytes"; echo "========= ERROR SUMMARY: 1 error"; exit 99 ;;
 *racecheck*cuda_kernels*) echo "ok 1 - a_thing"; exec sleep 1000 ;;
+*racecheck*stream_bench*topk*) echo "========= Error: Race reported between Write access"; echo "========= RACECHECK SUMMARY: 1 hazard"; exit 99 ;;
+*synccheck*stream_bench*node=int8*) sleep 1000 & echo $! >>"$SCRATCH/left"; wait ;;
 *) echo "========= ERROR SUMMARY: 0 errors" ;;
 esac
 EOF2
@@ -72,12 +74,13 @@ echo "Make-believe (compute capability 9.0)"
 printf '%s\nfast,0.9,met,0.95,0.9,1,6,1e-3,1e-3,1e-3,4000,4200,""\nslow,0.9,missed,0.5,0.4,0.6,6,1e-3,1e-3,1e-3,4000,4200,""\nfp32 split,,,0.5,0.4,0.6,6,1e-3,1e-3,1e-3,4000,4200,""\n' $head >"$csv"
 EOF2
 fake programs/stream_bench <<'EOF2'
-nodes=0 only='' json=''
+nodes=0 only='' json='' policy=''
 while [ $# -gt 0 ]; do
-  case $1 in --nodes) nodes=$2 ;; --only) only=$2 ;; --json) json=$2 ;; esac
+  case $1 in --nodes) nodes=$2 ;; --only) only=$2 ;; --json) json=$2 ;; --policy) policy=$2 ;; esac
   shift
 done
-case $only-$nodes in
+case $only-$nodes$policy in
+bits-*topk*) row="graph bits                             WRONG  round 0, value 7 is 1, and of the host 2" ;;
 allocate-2) sleep 1000 & echo $! >>"$SCRATCH/left"; wait ;;
 hidden-*) row="hidden 100 MiB                              not measured  there is no libcublas.so" ;;
 host-1) row="host 1 MiB                                WRONG  value 0 of the sum is 1, not 2" ;;
@@ -166,6 +169,18 @@ expect hanging_sums_are_ended has '^\| allocate \| failed .*nodes 1: allocate 8 
 expect no_sum_is_left_running none_left
 expect stream_figures_are_json python3 -c 'import json; s = json.load(open("out/results.json"))["streams"]; assert s["latency-1"]["nodes"] == 1 and s["host-2"]["nodes"] == 2'
 expect stream_tables_are_there has '^== hidden nodes 2$'
+
+GPU_CHECK_STREAM_LIMIT_S=20 check --only graphs
+expect graphs_are_replayed_inside_a_node_and_between has '^\| graphs \| failed .*nodes 1: graph 8 B 12.5 11 14 us. nodes 2: graph 8 B 12.5'
+expect bits_of_graphs_are_compared_under_codecs has 'nodes 1 node=int8 min=1: bits 8 B .*nodes 2 net=int8 min=1: bits 8 B .*nodes 2 net=topk:0.05 min=1: exit status 1; graph bits WRONG round 0'
+expect graphs_of_a_policy_are_json_of_their_own python3 -c 'import json; s = json.load(open("out/results.json"))["streams"]; assert s["graphs-1"]["nodes"] == 1 and s["graphs-2-net-topk-0-05-min-1"]["nodes"] == 2'
+
+GPU_CHECK_LIMIT_S=40 check --only sums
+expect sums_are_sanitized has '^\| sums-memcheck \| passed .*nodes 2 net=int8 min=1: nothing found; nodes 2 net=topk:0.05 min=1: nothing found; nodes 1 node=int8 min=1: nothing found; nodes 1 net=none: nothing found'
+expect error_in_a_sum_stops_no_other has '^\| sums-racecheck \| failed .*nodes 2 net=topk:0.05 min=1: .*Race reported.*; nodes 1 net=none: nothing found'
+expect sum_without_end_is_no_verdict has '^\| sums-synccheck \| not measured .*nodes 1 node=int8 min=1: no end within 20 s'
+expect what_a_tool_cannot_see_is_left_out has '^\| sums-initcheck \| passed .* nodes 2 net=int8 min=1: nothing found; nodes 2 net=topk:0.05 min=1: nothing found; \|'
+expect no_sanitized_sum_is_left_running none_left
 
 NCCL_TESTS=$work/programs check --only nccl
 expect programs_that_call_nccl_are_run has '^\| nccl-perf \| failed .*all_reduce on 2: fine. all_reduce on 4: fine. sendrecv on 2: exit status 3'
