@@ -40,7 +40,7 @@ static bool may_stay(const lcomm_comm *comm, const lcomm_plan *plan) {
   return any;
 }
 
-static verdict judge(lcomm_comm *comm, const lcomm_plan *plan) {
+static verdict evaluate(lcomm_comm *comm, const lcomm_plan *plan) {
   if (comm->recordings.channels == LCOMM_RECORDINGS_MAX) {
     return TOO_MANY;
   }
@@ -90,7 +90,7 @@ static bool any_may_stay(const lcomm_comm *comm, const contribution *all) {
 
 static lcomm_status agree(lcomm_comm *comm, const lcomm_call *call, const lcomm_plan *plan,
                           bool *has_gates) {
-  contribution mine = {.verdict = (uint32_t)judge(comm, plan),
+  contribution mine = {.verdict = (uint32_t)evaluate(comm, plan),
                        .key = (uint32_t)(plan->hash ^ plan->hash >> 32) * 31 +
                               (uint32_t)call->request.op,
                        .may_stay = may_stay(comm, plan)};
@@ -144,7 +144,7 @@ static lcomm_status agree_on_gates(lcomm_run *run, lcomm_gate_card *cards) {
   LCOMM_TRY(exchange(run->comm, &mine, cards, sizeof(mine)));
   open_all(run, cards);
   LCOMM_TRY(meet(run->comm, cards));
-  lcomm_gates_settle(run, *gates);
+  lcomm_gates_commit(run, *gates);
   LCOMM_TRY(meet(run->comm, cards));
   lcomm_gates_join(run, *gates);
   return LCOMM_OK;

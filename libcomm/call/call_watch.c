@@ -44,8 +44,8 @@ void lcomm_call_watch_free(lcomm_comm *comm) {
 
 /* ---------------------------------------------------------------- revising */
 
-static lcomm_plan_time predict(const void *subject, const lcomm_topo *topo) {
-  const lcomm_plan *plan = subject;
+static lcomm_plan_time predict(const void *context, const lcomm_topo *topo) {
+  const lcomm_plan *plan = context;
   return lcomm_auto_predict(plan, topo, plan->automatic.candidate);
 }
 
@@ -107,7 +107,7 @@ static lcomm_watched_plan *find(lcomm_call_watch *watch, uint64_t hash) {
   return watched;
 }
 
-static void note(lcomm_watched_plan *watched, double taken_s) {
+static void count(lcomm_watched_plan *watched, double taken_s) {
   if (watched->calls > 1) {
     watched->least_s = watched->least_s > 0 ? fmin(watched->least_s, taken_s) : taken_s;
   }
@@ -183,7 +183,7 @@ void lcomm_call_watch_collect(lcomm_comm *comm, const lcomm_operation *operation
   uint64_t hash = operation->watched_hash;
   lcomm_watched_plan *watched = &comm->runs.watch->plans[hash % LCOMM_CALL_WATCH_PLANS];
   if (watched->hash == hash) {
-    note(watched, taken_s);
+    count(watched, taken_s);
   }
 }
 
@@ -206,7 +206,7 @@ static lcomm_status compare_at(lcomm_comm *comm, const lcomm_call *call, double 
   lcomm_call_watch *watch = comm->runs.watch;
   if (call->watched_hash) {
     lcomm_watched_plan *watched = find(watch, call->watched_hash);
-    note(watched, taken_s);
+    count(watched, taken_s);
     if (lcomm_auto_is_agreed(watched->calls)) {
       LCOMM_TRY(compare(comm, &call->request, watched));
     }

@@ -209,7 +209,7 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
     return lcomm_refuse_child(comm);
   }
   LCOMM_TRY(lcomm_enter(comm));
-  (void)lcomm_operations_settle(comm); /* a failure is found again below */
+  (void)lcomm_operations_finish(comm); /* a failure is found again below */
   (void)lcomm_residuals_join(comm);
   lcomm_recordings_close(comm);
   lcomm_leave(comm);

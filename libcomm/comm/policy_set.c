@@ -60,7 +60,7 @@ static lcomm_status check_tensors(changing *it) {
 /* Can this rank change to the policy now? Decided here, sent to all. */
 static lcomm_status check_proposal(changing *it, const char *text) {
   lcomm_comm *comm = it->comm;
-  (void)lcomm_operations_settle(comm); /* a failure is found again by what follows */
+  (void)lcomm_operations_finish(comm); /* a failure is found again by what follows */
   (void)lcomm_residuals_join(comm);
   if (!text) {
     return reject(it, LCOMM_ERR_ARGUMENT, "no policy was given; \"\" is the exact one");

@@ -159,7 +159,7 @@ void lcomm_gates_open(lcomm_run *run, lcomm_gates *gates, const lcomm_gate_card 
 
 /* Nobody opens the file any more. A SEND that waits for more than its ENCODE leaves later than the
  * lane comes past it. */
-void lcomm_gates_settle(lcomm_run *run, lcomm_gates *gates) {
+void lcomm_gates_commit(lcomm_run *run, lcomm_gates *gates) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   lcomm_shm_file_close(gates->file);
   gates->file = -1;

@@ -41,7 +41,7 @@ typedef struct lcomm_gates lcomm_gates;
  * first two are calls of CUDA, between lcomm_run_enter and lcomm_run_leave. MEMORY. */
 lcomm_status lcomm_gates_make(lcomm_run *run, lcomm_gates **gates, lcomm_gate_card *card);
 void lcomm_gates_open(lcomm_run *run, lcomm_gates *gates, const lcomm_gate_card *cards);
-void lcomm_gates_settle(lcomm_run *run, lcomm_gates *gates);
+void lcomm_gates_commit(lcomm_run *run, lcomm_gates *gates);
 void lcomm_gates_join(lcomm_run *run, lcomm_gates *gates);
 
 /* NULL ok. Uses the device; its run may be gone. */

@@ -98,7 +98,7 @@ static left_memory *take_free(void) {
   return it;
 }
 
-static void give_back(const left_memory *it) {
+static void release(const left_memory *it) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
   int before = it->ordinal;
   (void)table->current(&before);
@@ -113,7 +113,7 @@ static void give_back(const left_memory *it) {
 
 void lcomm_left_memory_free(void) {
   for (left_memory *it = take_free(); it; it = take_free()) {
-    give_back(it);
+    release(it);
     free(it->graph);
     free(it);
   }

@@ -74,7 +74,7 @@ void lcomm_operations_cancel(lcomm_comm *comm, lcomm_status status);
 lcomm_status lcomm_operations_wait(lcomm_comm *comm, const bool *flag);
 
 /* Wait for the operations that nobody has a request of, and for messages between two ranks. */
-lcomm_status lcomm_operations_settle(lcomm_comm *comm);
+lcomm_status lcomm_operations_finish(lcomm_comm *comm);
 
 bool lcomm_operation_waits_for_device(const lcomm_operation *operation);
 

@@ -226,7 +226,7 @@ lcomm_status lcomm_pairs_check(lcomm_comm *comm) {
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_pairs_settle(lcomm_comm *comm) {
+lcomm_status lcomm_pairs_finish(lcomm_comm *comm) {
   return lcomm_pairs_are_busy(comm) ? lcomm_operations_wait(comm, &comm->pairs->is_idle) : LCOMM_OK;
 }
 

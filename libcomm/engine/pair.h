@@ -46,7 +46,7 @@ lcomm_status lcomm_pairs_move(lcomm_comm *comm, bool *moved);
 lcomm_status lcomm_pairs_check(lcomm_comm *comm);
 
 /* Wait for all. */
-lcomm_status lcomm_pairs_settle(lcomm_comm *comm);
+lcomm_status lcomm_pairs_finish(lcomm_comm *comm);
 
 /* After a failure, and before the links are closed: nothing is waited for any more, streams go on.
  */

@@ -238,11 +238,11 @@ static const lcomm_operation *find_detached(const lcomm_comm *comm) {
   return it;
 }
 
-lcomm_status lcomm_operations_settle(lcomm_comm *comm) {
+lcomm_status lcomm_operations_finish(lcomm_comm *comm) {
   lcomm_status status = LCOMM_OK;
   for (const lcomm_operation *it = find_detached(comm); it && status == LCOMM_OK;
        it = find_detached(comm)) {
     status = lcomm_operations_wait(comm, &it->over);
   }
-  return status == LCOMM_OK ? lcomm_pairs_settle(comm) : status;
+  return status == LCOMM_OK ? lcomm_pairs_finish(comm) : status;
 }

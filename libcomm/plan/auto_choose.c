@@ -24,13 +24,13 @@ typedef struct choosing {
 } choosing;
 
 /* One candidate, and the best shape found for it. */
-typedef struct contender {
+typedef struct rated_codec {
   bool acts; /* its codec is another one than exact */
   double us; /* in the best shape */
   double ruled_us;
   lcomm_allreduce_shape ruled, shape;
   int compared; /* other shapes */
-} contender;
+} rated_codec;
 
 /* ------------------------------------------------------------- prediction */
 
@@ -49,7 +49,7 @@ static lcomm_status outline(const choosing *c, const lcomm_allreduce_shape *shap
 
 /* Take the fastest of these shapes, where it gains enough over the best so far. */
 static lcomm_status compare(const choosing *c, const lcomm_auto_shapes *shapes, int candidate,
-                            contender *best) {
+                            rated_codec *best) {
   for (int i = 0; i < shapes->count; i++) {
     lcomm_plan *plan = NULL;
     LCOMM_TRY(outline(c, &shapes->list[i], candidate, &plan));
@@ -65,7 +65,7 @@ static lcomm_status compare(const choosing *c, const lcomm_auto_shapes *shapes, 
 }
 
 static lcomm_status compare_shapes(const choosing *c, const lcomm_plan *ruled, int candidate,
-                                   contender *best) {
+                                   rated_codec *best) {
   if (ruled->collective != LCOMM_COLLECTIVE_ALLREDUCE || c->policy->algorithm != LCOMM_ALGO_AUTO ||
       c->topo->nodes < 2 || ruled->schedule.step_count > STEPS_MOST) {
     return LCOMM_OK;
@@ -77,13 +77,13 @@ static lcomm_status compare_shapes(const choosing *c, const lcomm_plan *ruled, i
   return compare(c, &shapes, candidate, best);
 }
 
-static lcomm_status contend(const choosing *c, int candidate, contender *it) {
+static lcomm_status rate(const choosing *c, int candidate, rated_codec *it) {
   lcomm_plan *ruled = NULL;
   LCOMM_TRY(outline(c, NULL, candidate, &ruled));
-  *it = (contender){.acts = candidate == 0 || compresses(ruled),
-                    .ruled = ruled->shape,
-                    .shape = ruled->shape,
-                    .us = lcomm_auto_predict_us(ruled, c->topo, candidate)};
+  *it = (rated_codec){.acts = candidate == 0 || compresses(ruled),
+                      .ruled = ruled->shape,
+                      .shape = ruled->shape,
+                      .us = lcomm_auto_predict_us(ruled, c->topo, candidate)};
   it->ruled_us = it->us;
   lcomm_status status = it->acts ? compare_shapes(c, ruled, candidate, it) : LCOMM_OK;
   lcomm_plan_destroy(ruled);
@@ -93,11 +93,11 @@ static lcomm_status contend(const choosing *c, int candidate, contender *it) {
 /* ------------------------------------------------------------------ words */
 
 /* Is the best shape another one than that of the rules? */
-static bool is_reshaped(const contender *it) {
+static bool is_reshaped(const rated_codec *it) {
   return it->us != it->ruled_us;
 }
 
-static void write_times(lcomm_writer *w, const contender *all, int last) {
+static void write_times(lcomm_writer *w, const rated_codec *all, int last) {
   const char *separator = "predicted ";
   char name[64];
   for (int i = 0; i <= last; i++) {
@@ -110,7 +110,7 @@ static void write_times(lcomm_writer *w, const contender *all, int last) {
   }
 }
 
-static void write_shape(lcomm_writer *w, const contender *it) {
+static void write_shape(lcomm_writer *w, const rated_codec *it) {
   char shape[LCOMM_AUTO_SHAPE_TEXT_MAX];
   if (is_reshaped(it)) {
     lcomm_write(w, "; %s, for ", lcomm_auto_shape_format(&it->shape, shape));
@@ -122,7 +122,7 @@ static void write_shape(lcomm_writer *w, const contender *it) {
 }
 
 /* Put the times before the reason of the plan, and the shape behind it. */
-static void explain(lcomm_plan *plan, const contender *all, int last, int best) {
+static void explain(lcomm_plan *plan, const rated_codec *all, int last, int best) {
   char text[sizeof(plan->reason)];
   lcomm_writer w = lcomm_writer_begin(text, sizeof(text));
   write_times(&w, all, last);
@@ -137,11 +137,11 @@ lcomm_status lcomm_auto_choose(const lcomm_plan_request *request, const lcomm_po
                                const lcomm_topo *topo, int rank, lcomm_plan **plan,
                                lcomm_why *why) {
   choosing c = {.request = request, .policy = policy, .topo = topo, .why = why};
-  contender all[LCOMM_AUTO_CODECS] = {{0}};
+  rated_codec all[LCOMM_AUTO_CODECS] = {{0}};
   int best = 0, last = (int)(*plan)->automatic.allowed;
   last = topo->hidden_from < last ? topo->hidden_from : last;
   for (int i = 0; i <= last; i++) {
-    LCOMM_TRY(contend(&c, i, &all[i]));
+    LCOMM_TRY(rate(&c, i, &all[i]));
     best = all[i].acts && lcomm_auto_pays(all[i].us, all[best].us) ? i : best;
   }
   if (best > 0 || is_reshaped(&all[best])) {

@@ -96,22 +96,22 @@ static lcomm_auto_figures scale(const lcomm_topo *topo, term it, double times) {
   return figures;
 }
 
-static double predict_s(const lcomm_topo *topo, lcomm_auto_predictor predict, const void *subject,
+static double predict_s(const lcomm_topo *topo, lcomm_auto_predictor predict, const void *context,
                         term it, double times) {
   lcomm_topo other = *topo; /* lends its lists */
   lcomm_auto_figures figures = scale(topo, it, times);
   lcomm_auto_figures_put(&figures, &other);
-  return predict(subject, &other).total_us * 1e-6;
+  return predict(context, &other).total_us * 1e-6;
 }
 
 /* The prediction grows with the term: by halving the interval of its logarithm. */
-static double fit(const lcomm_topo *topo, lcomm_auto_predictor predict, const void *subject,
+static double fit(const lcomm_topo *topo, lcomm_auto_predictor predict, const void *context,
                   term it, double measured_s) {
   enum { HALVINGS = 40 };
   double low = 1 / RANGE, high = RANGE;
   for (int i = 0; i < HALVINGS; i++) {
     double middle = sqrt(low * high);
-    bool longer = predict_s(topo, predict, subject, it, middle) > measured_s;
+    bool longer = predict_s(topo, predict, context, it, middle) > measured_s;
     low = longer ? low : middle;
     high = longer ? middle : high;
   }
@@ -132,9 +132,9 @@ static bool is_within(double times, double range) {
  */
 static const double BURST_SIZE = 256 << 10;
 
-static bool is_burst(const lcomm_topo *topo, lcomm_auto_predictor predict, const void *subject) {
+static bool is_burst(const lcomm_topo *topo, lcomm_auto_predictor predict, const void *context) {
   enum { BYTES_PER_US = 1000 }; /* of a GB/s */
-  double busy_us = predict(subject, topo).link_us[LCOMM_LINK_NET];
+  double busy_us = predict(context, topo).link_us[LCOMM_LINK_NET];
   return busy_us * topo->cost[LCOMM_LINK_NET].bandwidth_gb_s * BYTES_PER_US < BURST_SIZE;
 }
 
@@ -146,18 +146,18 @@ typedef struct correction {
 
 /* That on which the prediction spends most, where it can explain the time. */
 static correction find_correction(const lcomm_topo *topo, lcomm_auto_predictor predict,
-                                  const void *subject, double measured_s) {
-  lcomm_plan_time time = predict(subject, topo);
+                                  const void *context, double measured_s) {
+  lcomm_plan_time time = predict(context, topo);
   double bytes_us = time.link_us[LCOMM_LINK_NET];
   double messages_us = time.message_us + time.latency_us;
   if (time.codec_us > fmax(bytes_us, messages_us)) {
-    double times = fit(topo, predict, subject, TERM_CODECS, measured_s);
+    double times = fit(topo, predict, context, TERM_CODECS, measured_s);
     if (is_within(times, CODECS_RANGE)) {
       return (correction){TERM_CODECS, times};
     }
   }
-  correction bytes = {TERM_BYTES, fit(topo, predict, subject, TERM_BYTES, measured_s)};
-  correction messages = {TERM_MESSAGES, fit(topo, predict, subject, TERM_MESSAGES, measured_s)};
+  correction bytes = {TERM_BYTES, fit(topo, predict, context, TERM_BYTES, measured_s)};
+  correction messages = {TERM_MESSAGES, fit(topo, predict, context, TERM_MESSAGES, measured_s)};
   bool explains = is_within(messages.times, MESSAGES_RANGE) || !is_within(bytes.times, RANGE / 2);
   return messages_us > bytes_us && explains ? messages : bytes;
 }
@@ -176,15 +176,15 @@ static bool believe(lcomm_auto_trust *trust, bool faster) {
 }
 
 bool lcomm_auto_correct(lcomm_topo *topo, lcomm_auto_trust *trust, lcomm_auto_predictor predict,
-                        const void *subject, double measured_s) {
-  double predicted_s = predict(subject, topo).total_us * 1e-6;
+                        const void *context, double measured_s) {
+  double predicted_s = predict(context, topo).total_us * 1e-6;
   bool faster = predicted_s > OFF * measured_s, slower = measured_s > OFF * predicted_s;
   if (!(measured_s > 0 && predicted_s > 0) || !(faster || slower)) {
     trust->faster = 0;
     return false;
   }
-  correction by = find_correction(topo, predict, subject, measured_s);
-  if (faster && by.it == TERM_BYTES && is_burst(topo, predict, subject)) {
+  correction by = find_correction(topo, predict, context, measured_s);
+  if (faster && by.it == TERM_BYTES && is_burst(topo, predict, context)) {
     return false;
   }
   if (!believe(trust, faster)) {

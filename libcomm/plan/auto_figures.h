@@ -35,14 +35,14 @@ typedef struct lcomm_auto_trust {
 } lcomm_auto_trust;
 
 /* The time of what was measured, with the figures of `topo`; parts and total. */
-typedef lcomm_plan_time (*lcomm_auto_predictor)(const void *subject, const lcomm_topo *topo);
+typedef lcomm_plan_time (*lcomm_auto_predictor)(const void *context, const lcomm_topo *topo);
 
 /* Correct the figures of `topo` where the measured time differs by half from the predicted one: of
  * bytes, messages and codecs that on which the prediction spends most, if that can explain it.
  * A link is not taken for faster because of fewer bytes than may pass at once (256 KiB). False:
  * they stay. */
 bool lcomm_auto_correct(lcomm_topo *topo, lcomm_auto_trust *trust, lcomm_auto_predictor predict,
-                        const void *subject, double measured_s);
+                        const void *context, double measured_s);
 
 /* Is that one of the agreed steps, or calls of a shape: the 4th, 16th, 64th, and each 256th? */
 bool lcomm_auto_is_agreed(uint64_t number);

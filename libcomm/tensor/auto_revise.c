@@ -87,8 +87,8 @@ static void add(lcomm_plan_time *sum, const lcomm_plan_time *time) {
 }
 
 /* Of the sums that were measured, one after the other. */
-static lcomm_plan_time predict_measured(const void *subject, const lcomm_topo *topo) {
-  const lcomm_tensor_set *tensors = subject;
+static lcomm_plan_time predict_measured(const void *context, const lcomm_topo *topo) {
+  const lcomm_tensor_set *tensors = context;
   lcomm_plan_time sum = {0};
   for (size_t i = 0; i < tensors->bucket_count; i++) {
     const lcomm_ef *ef = &tensors->buckets[i].ef;

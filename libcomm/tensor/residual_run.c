@@ -71,7 +71,7 @@ static bool is_discarded(const lcomm_residual *residual, const lcomm_operation *
          !lcomm_ef_scatters(&residual->ef);
 }
 
-static lcomm_status settle(lcomm_residual *residual) {
+static lcomm_status agree_on_discard(lcomm_residual *residual) {
   lcomm_comm *comm = residual->ef.comm;
   LCOMM_TRY(lcomm_residual_join(residual));
   int32_t found = residual->not_finite > 0;
@@ -89,7 +89,8 @@ static lcomm_status settle(lcomm_residual *residual) {
 lcomm_status lcomm_residual_settle(lcomm_residual *residual) {
   lcomm_comm *comm = residual->ef.comm;
   LCOMM_TRY(lcomm_enter(comm));
-  lcomm_status status = comm->settings.policy.discard_not_finite ? settle(residual) : LCOMM_OK;
+  lcomm_status status =
+      comm->settings.policy.discard_not_finite ? agree_on_discard(residual) : LCOMM_OK;
   lcomm_leave(comm);
   return status;
 }

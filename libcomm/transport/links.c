@@ -83,7 +83,7 @@ static void find_lonely(const lcomm_links *links, answer *mine) {
   }
 }
 
-static void note(answer *mine, const char *name, const char *why) {
+static void record_reason(answer *mine, const char *name, const char *why) {
   size_t used = strlen(mine->why);
   snprintf(mine->why + used, sizeof(mine->why) - used, "%s%s: %s", used > 0 ? "; " : "", name, why);
 }
@@ -105,7 +105,7 @@ static void open_one(const lcomm_transport_setup *setup, const lcomm_transport_t
     lcomm_why_set(&why, LCOMM_OK, "%s", transport->why);
   }
   /* Heard only if somebody stays without a link. */
-  note(mine, table->name, why.text[0] != '\0' ? why.text : "does not reach it");
+  record_reason(mine, table->name, why.text[0] != '\0' ? why.text : "does not reach it");
   if (taken > 0) {
     links->open[links->count++] = transport;
   } else if (status == LCOMM_OK) {

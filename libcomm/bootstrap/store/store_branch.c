@@ -185,7 +185,7 @@ static lcomm_status fail_parent(lcomm_store *store, lcomm_status status, const c
                           store->branch.parent, what);
 }
 
-static lcomm_status judge(passage *p) {
+static lcomm_status evaluate(passage *p) {
   lcomm_store *store = p->store;
   if (p->over) {
     return LCOMM_OK;
@@ -237,7 +237,7 @@ static lcomm_status take_round(passage *p) {
       give_to_parent(p);
     }
   }
-  return judge(p);
+  return evaluate(p);
 }
 
 lcomm_status lcomm_store_pass(lcomm_store *store, const void *send, void *receive, size_t size) {

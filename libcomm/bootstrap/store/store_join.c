@@ -64,7 +64,7 @@ static outcome take_frame(dialogue *d) {
   return GOES_ON;
 }
 
-static outcome hear(lcomm_store *store, dialogue *d) {
+static outcome receive_answer(lcomm_store *store, dialogue *d) {
   const size_t head = LCOMM_STORE_HEADER_SIZE;
   outcome result = GOES_ON;
   while (!d->over && result == GOES_ON) {
@@ -104,7 +104,7 @@ static outcome converse(lcomm_store *store, dialogue *d, double limit_s, bool *l
       if (speaking) {
         say(store, d);
       }
-      result = hear(store, d);
+      result = receive_answer(store, d);
       until_s = d->heard ? lcomm_clock_s() + store->timeout_s : until_s;
     }
     *late = !d->over && lcomm_clock_s() >= until_s;

@@ -24,7 +24,7 @@ typedef struct gathering {
   size_t size; /* of a rank */
   int accuser; /* -1: nobody is accused */
   lcomm_store_accusation accusation;
-  double judge_s;
+  double verdict_s;
 } gathering;
 
 static lcomm_status fail_wire(lcomm_store *store, int rank) {
@@ -147,7 +147,7 @@ static lcomm_status take_accusation(gathering *g, int rank) {
   if (g->accuser < 0) {
     g->accuser = rank;
     g->accusation = it;
-    g->judge_s = lcomm_clock_s() + END_S;
+    g->verdict_s = lcomm_clock_s() + END_S;
   }
   return LCOMM_OK;
 }
@@ -191,7 +191,7 @@ static lcomm_status take_frame(gathering *g, int rank, int below) {
   }
 }
 
-static lcomm_status hear(gathering *g, int rank) {
+static lcomm_status receive(gathering *g, int rank) {
   lcomm_store *store = g->store;
   lcomm_store_peer *peer = &store->peers[rank];
   int below = lcomm_store_branch_below(&store->branch, rank);
@@ -213,7 +213,7 @@ static lcomm_status hear(gathering *g, int rank) {
 }
 
 /* The end of the accused is heard by itself; so is that it entered with another size. */
-static lcomm_status judge(const gathering *g) {
+static lcomm_status evaluate(const gathering *g) {
   char who[96], other[96];
   lcomm_store *store = g->store;
   if (g->accuser < 0) {
@@ -221,7 +221,7 @@ static lcomm_status judge(const gathering *g) {
   }
   int accused = (int)g->accusation.rank;
   bool strange = g->accusation.charge == LCOMM_STORE_STRANGE;
-  if (lcomm_clock_s() < g->judge_s && !(strange && store->peers[accused].entered)) {
+  if (lcomm_clock_s() < g->verdict_s && !(strange && store->peers[accused].entered)) {
     return LCOMM_OK;
   }
   lcomm_store_who(store, accused, other, sizeof(other));
@@ -250,8 +250,8 @@ static int find_late(const lcomm_store *store) {
 static lcomm_status gather_round(gathering *g, double until_s, int *left, bool *moved) {
   lcomm_store *store = g->store;
   int ready = 0;
-  if (g->accuser >= 0 && g->judge_s < until_s) {
-    until_s = g->judge_s;
+  if (g->accuser >= 0 && g->verdict_s < until_s) {
+    until_s = g->verdict_s;
   }
   for (int rank = 1; rank < store->size; rank++) {
     store->polls[rank] = (struct pollfd){.fd = store->peers[rank].fd, .events = POLLIN};
@@ -260,12 +260,12 @@ static lcomm_status gather_round(gathering *g, double until_s, int *left, bool *
   *left = 0;
   for (int rank = 1; rank < store->size; rank++) {
     if (ready > 0 && store->polls[rank].revents != 0) {
-      LCOMM_TRY(hear(g, rank));
+      LCOMM_TRY(receive(g, rank));
       *moved = true;
     }
     *left += !store->peers[rank].passed;
   }
-  return judge(g);
+  return evaluate(g);
 }
 
 void lcomm_store_root_promise(const lcomm_store *store) {

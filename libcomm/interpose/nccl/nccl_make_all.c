@@ -135,7 +135,7 @@ static ncclResult_t make_waiting(lcomm_nccl_making *all, size_t count) {
 /* --------------------------------------------- the program does not wait for it */
 
 /* Ready, or failed; or the program has no use for it any more. */
-static void settle(const lcomm_nccl_making *it) {
+static void end_making(const lcomm_nccl_making *it) {
   int expected = LCOMM_NCCL_MAKING;
   ncclComm_t comm = it->comm;
   bool ready = it->result == ncclSuccess && comm->comm;
@@ -152,7 +152,7 @@ static void *run_own_batch(void *argument) {
   batch *mine = argument;
   make_batch(mine);
   for (size_t i = 0; i < mine->count; i++) {
-    settle(&mine->all[i]);
+    end_making(&mine->all[i]);
   }
   free(mine->all);
   free(mine);

@@ -110,7 +110,7 @@ static bool is_chosen(lcomm_nccl_sum *it, lcomm_selection *choice, const char **
 
 /* A sum that is long enough asks for the control file now and then: at once, or, in a group, when
  * that ends. */
-static void note(lcomm_nccl_sum *it) {
+static void count(lcomm_nccl_sum *it) {
   lcomm_nccl_backing *at = it->at;
   lcomm_nccl_backing_enter(at);
   bool counts = at->now.comm && size_of(it) >= at->min_bytes;
@@ -154,7 +154,7 @@ static bool take(lcomm_nccl_sum *it) {
     return false;
   }
   if (it->at && known && lcomm_interpose_control_wanted()) {
-    note(it);
+    count(it);
   }
   return decide(it, known);
 }

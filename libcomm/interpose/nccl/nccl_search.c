@@ -55,7 +55,7 @@ static bool needs_nccl(const struct dl_phdr_info *info) {
 }
 
 /* Only notes them: the loader holds a lock meanwhile. */
-static int note(struct dl_phdr_info *info, size_t size, void *context) {
+static int record(struct dl_phdr_info *info, size_t size, void *context) {
   objects *loaded = context;
   (void)size;
   char *path = info->dlpi_name && loaded->count < OBJECTS_MAX ? strdup(info->dlpi_name) : NULL;
@@ -130,7 +130,7 @@ bool lcomm_nccl_search(lcomm_nccl_visit visit, void *context) {
   if (!loaded.all) {
     return false;
   }
-  dl_iterate_phdr(note, &loaded);
+  dl_iterate_phdr(record, &loaded);
   for (size_t i = 0; i < loaded.count && !found; i++) {
     found = loaded.all[i].needs_nccl && visit_places(&loaded.all[i], visit, context);
   }
