@@ -225,6 +225,23 @@ def test_it_works_beside_gloo(tmp_path):
     assert over_group(3, tmp_path, work) == [(0, 3), (1, 3), (2, 3)]
 
 
+@pytest.mark.skipif(
+    not hasattr(distributed.distributed_c10d, "BackendConfig"),
+    reason="this torch has one backend for all devices",
+)
+def test_it_is_named_for_each_kind_of_device(tmp_path):
+    def work(rank):
+        total = torch.tensor([float(rank)])
+        distributed.all_reduce(total)
+        said = [None] * distributed.get_world_size()
+        distributed.all_gather_object(said, rank)
+        assert said == [0, 1]
+        return total.item(), communicator().size
+
+    named = over_group(2, tmp_path, work, backend="cpu:lcomm,cuda:lcomm")
+    assert named == [(1.0, 2), (1.0, 2)]
+
+
 INT8 = Options(policy="net=int8 min=0", nodes=2)
 
 
