@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "trainer/train_name.h"
+
 #define MODULE "libtrainer-cuda.so"
 
 static const char *const names[] = {
@@ -17,11 +19,7 @@ const char *device_name(device_kind kind) {
 }
 
 device_kind device_find(const char *name) {
-  int kind = 0;
-  while (kind < DEVICE_COUNT && strcmp(names[kind], name) != 0) {
-    kind++;
-  }
-  return (device_kind)kind;
+  return (device_kind)name_find(names, DEVICE_COUNT, name);
 }
 
 void device_replace(trainer_cuda_open_function *open) {

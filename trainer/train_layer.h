@@ -134,4 +134,18 @@ static inline matrix matrix_transposed(const element *values, int step) {
   return (matrix){.values = values, .step = step, .transposed = true};
 }
 
+/* out[rows][columns] = a * b, of elements; a has `depth` columns. */
+static inline product product_of(int rows, int columns, int depth, matrix a, matrix b,
+                                 element *out) {
+  return (product){.rows = rows,
+                   .columns = columns,
+                   .depth = depth,
+                   .a = a,
+                   .b = b,
+                   .out = out,
+                   .step = columns,
+                   .scale = 1.0f,
+                   .count = 1};
+}
+
 #endif

@@ -70,15 +70,10 @@ static void weights_backward(layer *self, image_part part, const element *delta,
 static void images_backward(layer *self, image_part part, const element *delta, int step,
                             element *in_delta) {
   int width = part.images * (int)plane_of(self->in), depth = self->in.channels * TAPS;
-  self->on->multiply(&(product){.rows = depth,
-                                .columns = width,
-                                .depth = self->out.channels,
-                                .a = matrix_transposed(self->weight, depth),
-                                .b = matrix_of(delta, step),
-                                .out = self->scratch,
-                                .step = width,
-                                .scale = 1.0f,
-                                .count = 1});
+  product columns =
+      product_of(depth, width, self->out.channels, matrix_transposed(self->weight, depth),
+                 matrix_of(delta, step), self->scratch);
+  self->on->multiply(&columns);
   self->on->add_columns(self->scratch, part, in_delta);
 }
 

@@ -37,16 +37,10 @@ static void dense_forward(layer *self, const element *in, element *out, int batc
   int rows = rows_of(self, batch);
   int inputs = self->in.channels, outputs = self->out.channels;
   self->on->fill_rows(self->bias, out, rows, outputs);
-  self->on->multiply(&(product){.rows = rows,
-                                .columns = outputs,
-                                .depth = inputs,
-                                .a = matrix_of(in, inputs),
-                                .b = matrix_transposed(self->weight, inputs),
-                                .out = out,
-                                .step = outputs,
-                                .scale = 1.0f,
-                                .keep = 1.0f,
-                                .count = 1});
+  product sum = product_of(rows, outputs, inputs, matrix_of(in, inputs),
+                           matrix_transposed(self->weight, inputs), out);
+  sum.keep = 1.0f;
+  self->on->multiply(&sum);
 }
 
 static void dense_backward(layer *self, const element *in, const element *out,
@@ -54,27 +48,15 @@ static void dense_backward(layer *self, const element *in, const element *out,
   (void)out;
   int rows = rows_of(self, batch);
   int inputs = self->in.channels, outputs = self->out.channels;
-  self->on->multiply(&(product){.rows = outputs,
-                                .columns = inputs,
-                                .depth = rows,
-                                .a = matrix_transposed(out_delta, outputs),
-                                .b = matrix_of(in, inputs),
-                                .out = self->weight_gradient,
-                                .wide = true,
-                                .step = inputs,
-                                .scale = 1.0f,
-                                .count = 1});
+  product weights = product_of(outputs, inputs, rows, matrix_transposed(out_delta, outputs),
+                               matrix_of(in, inputs), self->weight_gradient);
+  weights.wide = true;
+  self->on->multiply(&weights);
   self->on->sum_rows(out_delta, self->bias_gradient, rows, outputs);
   if (in_delta) {
-    self->on->multiply(&(product){.rows = rows,
-                                  .columns = inputs,
-                                  .depth = outputs,
-                                  .a = matrix_of(out_delta, outputs),
-                                  .b = matrix_of(self->weight, inputs),
-                                  .out = in_delta,
-                                  .step = inputs,
-                                  .scale = 1.0f,
-                                  .count = 1});
+    product back = product_of(rows, inputs, outputs, matrix_of(out_delta, outputs),
+                              matrix_of(self->weight, inputs), in_delta);
+    self->on->multiply(&back);
   }
 }
 

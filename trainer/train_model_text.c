@@ -139,40 +139,22 @@ layer gelu_layer(layer_shape in) {
 
 static void head_forward(layer *self, const element *in, element *out, int batch) {
   int channels = self->in.channels, classes = self->out.channels;
-  self->on->multiply(&(product){.rows = rows_of(self, batch),
-                                .columns = classes,
-                                .depth = channels,
-                                .a = matrix_of(in, channels),
-                                .b = matrix_transposed(self->weight, channels),
-                                .out = out,
-                                .step = classes,
-                                .scale = 1.0f,
-                                .count = 1});
+  product scores = product_of(rows_of(self, batch), classes, channels, matrix_of(in, channels),
+                              matrix_transposed(self->weight, channels), out);
+  self->on->multiply(&scores);
 }
 
 static void head_backward(layer *self, const element *in, const element *out,
                           const element *out_delta, element *in_delta, int batch) {
   (void)out;
   int rows = rows_of(self, batch), channels = self->in.channels, classes = self->out.channels;
-  self->on->multiply(&(product){.rows = classes,
-                                .columns = channels,
-                                .depth = rows,
-                                .a = matrix_transposed(out_delta, classes),
-                                .b = matrix_of(in, channels),
-                                .out = self->weight_gradient,
-                                .wide = true,
-                                .step = channels,
-                                .scale = 1.0f,
-                                .count = 1});
-  self->on->multiply(&(product){.rows = rows,
-                                .columns = channels,
-                                .depth = classes,
-                                .a = matrix_of(out_delta, classes),
-                                .b = matrix_of(self->weight, channels),
-                                .out = in_delta,
-                                .step = channels,
-                                .scale = 1.0f,
-                                .count = 1});
+  product weights = product_of(classes, channels, rows, matrix_transposed(out_delta, classes),
+                               matrix_of(in, channels), self->weight_gradient);
+  weights.wide = true;
+  self->on->multiply(&weights);
+  product back = product_of(rows, channels, classes, matrix_of(out_delta, classes),
+                            matrix_of(self->weight, channels), in_delta);
+  self->on->multiply(&back);
 }
 
 static const layer_kind head_kind = {head_forward, head_backward, NULL};

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trainer/train_name.h"
+
 static const char *const names[] = {
     [OPTIMIZER_SGD] = "sgd",   [OPTIMIZER_ADAM] = "adam", [OPTIMIZER_ADAMW] = "adamw",
     [OPTIMIZER_LARS] = "lars", [OPTIMIZER_LAMB] = "lamb",
@@ -15,11 +17,7 @@ const char *optimizer_name(optimizer_kind kind) {
 }
 
 optimizer_kind optimizer_find(const char *name) {
-  int kind = 0;
-  while (kind < OPTIMIZER_COUNT && strcmp(names[kind], name) != 0) {
-    kind++;
-  }
-  return (optimizer_kind)kind;
+  return (optimizer_kind)name_find(names, OPTIMIZER_COUNT, name);
 }
 
 bool optimizer_has_second(optimizer_kind kind) {

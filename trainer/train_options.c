@@ -96,50 +96,38 @@ static int read_images(options *made, failure *why) {
   return 0;
 }
 
+/* Of an option whose value is one of some names. */
+static int check_known(bool is_known, const char *name, const char *known, failure *why) {
+  return is_known ? 0
+                  : failure_set_common(why, EXIT_SETUP, "--%s is \"%s\", expected %s", name, optarg,
+                                       known);
+}
+
 static int read_optimizer(options *made, failure *why) {
   made->optimizer = optimizer_find(optarg);
   made->optimizer_given = true;
-  if (made->optimizer != OPTIMIZER_COUNT) {
-    return 0;
-  }
-  return failure_set_common(
-      why, EXIT_SETUP, "--optimizer is \"%s\", expected sgd, adam, adamw, lars or lamb", optarg);
+  return check_known(made->optimizer != OPTIMIZER_COUNT, "optimizer",
+                     "sgd, adam, adamw, lars or lamb", why);
 }
 
 static int read_schedule(options *made, failure *why) {
   made->schedule = schedule_find(optarg);
-  if (made->schedule != SCHEDULE_COUNT) {
-    return 0;
-  }
-  return failure_set_common(why, EXIT_SETUP,
-                            "--schedule is \"%s\", expected cosine, step or constant", optarg);
+  return check_known(made->schedule != SCHEDULE_COUNT, "schedule", "cosine, step or constant", why);
 }
 
 static int read_precision(options *made, failure *why) {
   made->precision = precision_find(optarg);
-  if (made->precision != PRECISION_COUNT) {
-    return 0;
-  }
-  return failure_set_common(why, EXIT_SETUP, "--precision is \"%s\", expected fp32, bf16 or fp16",
-                            optarg);
+  return check_known(made->precision != PRECISION_COUNT, "precision", "fp32, bf16 or fp16", why);
 }
 
 static int read_shard(options *made, failure *why) {
   made->shard = shard_find(optarg);
-  if (made->shard != SHARD_COUNT) {
-    return 0;
-  }
-  return failure_set_common(why, EXIT_SETUP,
-                            "--shard is \"%s\", expected none, optimizer or gradients", optarg);
+  return check_known(made->shard != SHARD_COUNT, "shard", "none, optimizer or gradients", why);
 }
 
 static int read_device(options *made, failure *why) {
   made->device = device_find(optarg);
-  if (made->device != DEVICE_COUNT) {
-    return 0;
-  }
-  return failure_set_common(why, EXIT_SETUP, "--device is \"%s\", expected cpu, cuda or auto",
-                            optarg);
+  return check_known(made->device != DEVICE_COUNT, "device", "cpu, cuda or auto", why);
 }
 
 static int read_model(options *made, failure *why) {

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "trainer/train_name.h"
+
 static const char *const names[] = {
     [PRECISION_FP32] = "fp32", [PRECISION_BF16] = "bf16", [PRECISION_FP16] = "fp16"};
 
@@ -12,11 +14,7 @@ const char *precision_name(precision_kind kind) {
 }
 
 precision_kind precision_find(const char *name) {
-  int kind = 0;
-  while (kind < PRECISION_COUNT && strcmp(names[kind], name) != 0) {
-    kind++;
-  }
-  return (precision_kind)kind;
+  return (precision_kind)name_find(names, PRECISION_COUNT, name);
 }
 
 lcomm_dtype precision_dtype(precision_kind kind) {

@@ -2,7 +2,7 @@
  * Copyright the libcomm authors */
 #include "trainer/train_schedule.h"
 
-#include <string.h>
+#include "trainer/train_name.h"
 
 static const char *const names[] = {
     [SCHEDULE_COSINE] = "cosine", [SCHEDULE_STEP] = "step", [SCHEDULE_CONSTANT] = "constant"};
@@ -12,11 +12,7 @@ const char *schedule_name(schedule_kind kind) {
 }
 
 schedule_kind schedule_find(const char *name) {
-  int kind = 0;
-  while (kind < SCHEDULE_COUNT && strcmp(names[kind], name) != 0) {
-    kind++;
-  }
-  return (schedule_kind)kind;
+  return (schedule_kind)name_find(names, SCHEDULE_COUNT, name);
 }
 
 /* 3t^2 - 2t^3 differs from a half cosine by a hundredth at most. */

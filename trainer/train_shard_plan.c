@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trainer/train_name.h"
+
 static const char *const names[] = {
     [SHARD_NONE] = "none", [SHARD_OPTIMIZER] = "optimizer", [SHARD_GRADIENTS] = "gradients"};
 
@@ -14,11 +16,7 @@ const char *shard_name(shard_kind kind) {
 }
 
 shard_kind shard_find(const char *name) {
-  int kind = 0;
-  while (kind < SHARD_COUNT && strcmp(names[kind], name) != 0) {
-    kind++;
-  }
-  return (shard_kind)kind;
+  return (shard_kind)name_find(names, SHARD_COUNT, name);
 }
 
 static void make_buckets(const model *net, shard_plan *made) {
