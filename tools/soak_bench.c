@@ -53,8 +53,7 @@ static tool_parse read_options(int argc, char **argv, soak_options *o, char *err
       {0}};
   tool_command_line line = {.argc = argc, .argv = argv, .options = o, .error = error};
   *o = (soak_options){200000, 1, "auto", LCOMM_PROGRESS_THREAD};
-  tool_parse parse = tool_options_parse(&line, known);
-  return parse == TOOL_RUN && !tool_refuse_operands(&line) ? TOOL_USAGE : parse;
+  return tool_options_parse_alone(&line, known);
 }
 
 static void help(void) {

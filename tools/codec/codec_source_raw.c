@@ -205,28 +205,32 @@ static lcomm_status check_name(const lcomm_source_input *input, const lcomm_sour
 
 /* ----------------------------------------------------------------- contents */
 
-/* Room for one more of `count` elements; NULL without memory, and the array
- * stays. Doubles at powers of two, so no capacity need be kept. */
-static void *grow(void *array, size_t count, size_t size) {
-  if ((count & (count - 1)) != 0) {
-    return array;
+/* Room for one more of the `count` elements of `*array`, for an entry with a good name. Doubles at
+ * powers of two, so no capacity need be kept. */
+static lcomm_status grow(const lcomm_source_input *input, const lcomm_source_entry *entry,
+                         void **array, size_t count, size_t size, char *error) {
+  lcomm_status status = check_name(input, entry, error);
+  if (status != LCOMM_OK || (count & (count - 1)) != 0) {
+    return status;
   }
-  return reallocarray(array, count == 0 ? 1 : 2 * count, size);
+  void *grown = reallocarray(*array, count == 0 ? 1 : 2 * count, size);
+  if (!grown) {
+    return lcomm_source_fail(error, LCOMM_ERR_MEMORY, input->path, "no memory for its tensors");
+  }
+  *array = grown;
+  return LCOMM_OK;
 }
 
 lcomm_status lcomm_source_skip(const lcomm_source_input *input, const lcomm_source_entry *entry,
                                const char *why, lcomm_source_contents *contents, char *error) {
-  lcomm_status status = check_name(input, entry, error);
+  void *array = contents->skipped;
+  lcomm_status status =
+      grow(input, entry, &array, contents->skipped_count, sizeof *contents->skipped, error);
   if (status != LCOMM_OK) {
     return status;
   }
-  lcomm_source_skipped *grown =
-      grow(contents->skipped, contents->skipped_count, sizeof *contents->skipped);
-  if (!grown) {
-    return lcomm_source_fail(error, LCOMM_ERR_MEMORY, input->path, "no memory for its tensors");
-  }
-  contents->skipped = grown;
-  lcomm_source_skipped *skipped = grown + contents->skipped_count++;
+  contents->skipped = array;
+  lcomm_source_skipped *skipped = contents->skipped + contents->skipped_count++;
   memset(skipped, 0, sizeof *skipped);
   memcpy(skipped->name, entry->name, entry->name_size);
   snprintf(skipped->why, sizeof skipped->why, "%s", why);
@@ -238,17 +242,14 @@ lcomm_status lcomm_source_add(const lcomm_source_input *input, const lcomm_sourc
   if (entry->count == 0) {
     return lcomm_source_skip(input, entry, "no values", contents, error);
   }
-  lcomm_status status = check_name(input, entry, error);
+  void *array = contents->tensors;
+  lcomm_status status =
+      grow(input, entry, &array, contents->tensor_count, sizeof *contents->tensors, error);
   if (status != LCOMM_OK) {
     return status;
   }
-  lcomm_source_tensor *grown =
-      grow(contents->tensors, contents->tensor_count, sizeof *contents->tensors);
-  if (!grown) {
-    return lcomm_source_fail(error, LCOMM_ERR_MEMORY, input->path, "no memory for its tensors");
-  }
-  contents->tensors = grown;
-  lcomm_source_tensor *tensor = grown + contents->tensor_count++;
+  contents->tensors = array;
+  lcomm_source_tensor *tensor = contents->tensors + contents->tensor_count++;
   *tensor = (lcomm_source_tensor){.first = contents->count,
                                   .count = entry->count,
                                   .offset = entry->offset,

@@ -174,6 +174,11 @@ bool tool_refuse_operands(tool_command_line *line) {
          tool_refuse(line, "unexpected argument '%s'", line->operands[0]);
 }
 
+tool_parse tool_options_parse_alone(tool_command_line *line, const tool_option *known) {
+  tool_parse parse = tool_options_parse(line, known);
+  return parse == TOOL_RUN && !tool_refuse_operands(line) ? TOOL_USAGE : parse;
+}
+
 const char *tool_next_word(const tool_command_line *line) {
   return optind < line->argc ? line->argv[optind] : NULL;
 }

@@ -70,6 +70,9 @@ __attribute__((format(printf, 2, 3))) bool tool_refuse(tool_command_line *line, 
 /* For programs without operands: false with a sentence when there is one. */
 bool tool_refuse_operands(tool_command_line *line);
 
+/* tool_options_parse() for those. */
+tool_parse tool_options_parse_alone(tool_command_line *line, const tool_option *known);
+
 /* For a reader: the word behind what has been read, or NULL; take it. */
 const char *tool_next_word(const tool_command_line *line);
 void tool_take_word(tool_command_line *line);

@@ -72,8 +72,7 @@ static const tool_option known[] = {
 tool_parse lcomm_gpu_options_parse(int argc, char **argv, lcomm_gpu_options *options, char *error) {
   tool_command_line line = {.argc = argc, .argv = argv, .options = options, .error = error};
   *options = (lcomm_gpu_options){.count = UINT64_C(1) << 28, .samples = 15, .launches = 20};
-  tool_parse parse = tool_options_parse(&line, known);
-  return parse == TOOL_RUN && !tool_refuse_operands(&line) ? TOOL_USAGE : parse;
+  return tool_options_parse_alone(&line, known);
 }
 
 void lcomm_gpu_help(void) {

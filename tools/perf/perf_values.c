@@ -23,6 +23,16 @@ bool lcomm_perf_read_whole(const char *text, int least, int *number) {
   return good;
 }
 
+/* `found` of a list that was read; none is a mistake, and then what was kept stays. */
+static bool keep(const void *list, size_t size, int found, void *kept, int *count) {
+  if (found == 0) {
+    return false;
+  }
+  memcpy(kept, list, size * (size_t)found);
+  *count = found;
+  return true;
+}
+
 bool lcomm_perf_read_ops(const char *text, lcomm_perf_options *options) {
   bool is_all = strcmp(text, "all") == 0;
   int found = 0;
@@ -32,12 +42,7 @@ bool lcomm_perf_read_ops(const char *text, lcomm_perf_options *options) {
       ops[found++] = (lcomm_op)op;
     }
   }
-  if (found == 0) {
-    return false;
-  }
-  memcpy(options->ops, ops, sizeof ops[0] * (size_t)found);
-  options->op_count = found;
-  return true;
+  return keep(ops, sizeof ops[0], found, options->ops, &options->op_count);
 }
 
 /* NCCL's names for types whose name here says the size. */
@@ -62,12 +67,7 @@ bool lcomm_perf_read_dtypes(const char *text, lcomm_perf_options *options) {
       dtypes[found++] = (lcomm_dtype)d;
     }
   }
-  if (found == 0) {
-    return false;
-  }
-  memcpy(options->dtypes, dtypes, sizeof dtypes[0] * (size_t)found);
-  options->dtype_count = found;
-  return true;
+  return keep(dtypes, sizeof dtypes[0], found, options->dtypes, &options->dtype_count);
 }
 
 bool lcomm_perf_read_time(const char *text, double *seconds) {

@@ -69,38 +69,37 @@ static simulate_link of_preset(const preset *it) {
   return link;
 }
 
-static bool find(const char *text, const preset *list, size_t count, simulate_link *link) {
+/* The name of a preset, or a bandwidth, which `of_bandwidth` makes a link of. */
+static bool read_link(const char *text, const preset *list, size_t count,
+                      simulate_link (*of_bandwidth)(double bytes_per_s), simulate_link *link) {
   for (size_t i = 0; i < count; i++) {
     if (strcmp(text, list[i].name) == 0) {
       *link = of_preset(&list[i]);
       return true;
     }
   }
-  return false;
+  double bytes_per_s = 0;
+  if (!tool_units_read_bandwidth(text, &bytes_per_s)) {
+    return false;
+  }
+  *link = of_bandwidth(bytes_per_s);
+  return true;
+}
+
+static simulate_link tcp_of(double bytes_per_s) {
+  return make_tcp(30e-6, bytes_per_s, TCP_HEADERS);
 }
 
 bool simulate_links_between(const char *text, simulate_link *link) {
-  double bytes_per_s = 0;
-  if (find(text, between, BETWEEN, link)) {
-    return true;
-  }
-  if (!tool_units_read_bandwidth(text, &bytes_per_s)) {
-    return false;
-  }
-  *link = make_tcp(30e-6, bytes_per_s, TCP_HEADERS);
-  return true;
+  return read_link(text, between, BETWEEN, tcp_of, link);
+}
+
+static simulate_link memory_of(double bytes_per_s) {
+  return make(0.5e-6, bytes_per_s);
 }
 
 bool simulate_links_inside(const char *text, simulate_link *link) {
-  double bytes_per_s = 0;
-  if (find(text, inside, INSIDE, link)) {
-    return true;
-  }
-  if (!tool_units_read_bandwidth(text, &bytes_per_s)) {
-    return false;
-  }
-  *link = make(0.5e-6, bytes_per_s);
-  return true;
+  return read_link(text, inside, INSIDE, memory_of, link);
 }
 
 simulate_link simulate_links_of_cost(const lcomm_link_cost *cost) {

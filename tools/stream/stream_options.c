@@ -58,8 +58,7 @@ static const tool_option known[] = {
 tool_parse stream_options_parse(int argc, char **argv, stream_options *options, char *error) {
   tool_command_line line = {.argc = argc, .argv = argv, .options = options, .error = error};
   *options = (stream_options){.samples = 15};
-  tool_parse parse = tool_options_parse(&line, known);
-  return parse == TOOL_RUN && !tool_refuse_operands(&line) ? TOOL_USAGE : parse;
+  return tool_options_parse_alone(&line, known);
 }
 
 void stream_help(void) {
