@@ -75,6 +75,26 @@ static inline void *new_event(void) {
   return event;
 }
 
+/* What a test has made; the rest is NULL. */
+typedef struct belongings {
+  void *events[2], *streams[2], *memory[2], *pinned[2];
+} belongings;
+
+static inline void give_all_back(belongings of_test) {
+  for (int i = 0; i < 2 && of_test.events[i]; i++) {
+    CHECK(device->event.destroy(of_test.events[i]));
+  }
+  for (int i = 0; i < 2 && of_test.streams[i]; i++) {
+    CHECK(device->stream.destroy(of_test.streams[i]));
+  }
+  for (int i = 0; i < 2 && of_test.memory[i]; i++) {
+    CHECK(device->memory.free(of_test.memory[i]));
+  }
+  for (int i = 0; i < 2 && of_test.pinned[i]; i++) {
+    CHECK(device->memory.pinned_free(of_test.pinned[i]));
+  }
+}
+
 /* Before the value reaches what a stream waits for, long enough for work that does
  * not wait to be done on most machines; a longer time would fail no more tests. */
 static inline void give_time(void) {

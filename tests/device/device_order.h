@@ -29,11 +29,8 @@ static void stream_works_in_order_and_in_its_own_time(void **state) {
   for (int i = 0; i < STEPS; i++) {
     assert_int_equal(got[i], i + 1);
   }
-  CHECK(device->event.destroy(end));
-  CHECK(device->stream.destroy(stream));
-  CHECK(device->memory.free(memory));
-  CHECK(device->memory.pinned_free(got));
-  CHECK(device->memory.pinned_free(value));
+  give_all_back((belongings){
+      .events = {end}, .streams = {stream}, .memory = {memory}, .pinned = {got, value}});
 }
 
 static void event_that_was_never_recorded_is_over(void **state) {
@@ -71,13 +68,10 @@ static void stream_waits_for_what_was_recorded_when_it_was_told(void **state) {
   release(values + 4, 1);
   CHECK(device->stream.finish(first));
   assert_true(is_over(event));
-  CHECK(device->event.destroy(event));
-  CHECK(device->event.destroy(end));
-  CHECK(device->stream.destroy(first));
-  CHECK(device->stream.destroy(second));
-  CHECK(device->memory.free(memory));
-  CHECK(device->memory.pinned_free(got));
-  CHECK(device->memory.pinned_free(values));
+  give_all_back((belongings){.events = {event, end},
+                             .streams = {first, second},
+                             .memory = {memory},
+                             .pinned = {got, values}});
 }
 
 static void values_count_on_past_2_to_the_32(void **state) {
@@ -98,9 +92,7 @@ static void values_count_on_past_2_to_the_32(void **state) {
   assert_false(is_over(event));
   release(value, 2);
   CHECK(device->stream.finish(stream));
-  CHECK(device->event.destroy(event));
-  CHECK(device->stream.destroy(stream));
-  CHECK(device->memory.pinned_free(value));
+  give_all_back((belongings){.events = {event}, .streams = {stream}, .pinned = {value}});
 }
 
 /* A thread that fails says so at its end: cmocka knows one thread. */
@@ -168,10 +160,7 @@ static void numbers_are_awaited_and_written_in_order(void **state) {
   }
   assert_int_equal(got[0], 41);
   CHECK(device->stream.finish(stream));
-  CHECK(device->stream.destroy(stream));
-  CHECK(device->memory.free(memory));
-  CHECK(device->memory.pinned_free(got));
-  CHECK(device->memory.pinned_free(places));
+  give_all_back((belongings){.streams = {stream}, .memory = {memory}, .pinned = {got, places}});
 }
 
 /* The number is the one that is there when the stream comes to it. */

@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/device/device_emulated.h"
 #include "tests/device/device_order.h"
 #include "tests/device/device_sharing.h"
 #include "tests/support/emulated/emulated_blocks.h"
-#include "tests/support/emulated/emulated_device.h"
 
 static emulated_setup setup = {.devices = 3, .memory_size = 16 << 20};
 
@@ -25,18 +25,7 @@ static int sharing_close(void) {
 
 static int begin(void **state) {
   (void)state;
-  device = emulated_begin(&setup);
-  return device->use(0);
-}
-
-/* Whatever a test has not given back fails it. */
-static int end(void **state) {
-  (void)state;
-  int left = emulated_end();
-  if (left > 0) {
-    print_error("%d objects were left\n", left);
-  }
-  return left;
+  return begin_devices(&setup);
 }
 
 /* -------------------------------------------------------------------- memory */
@@ -138,10 +127,7 @@ static void pinned_memory_is_read_when_the_stream_comes_to_it(void **state) {
   release(value, 1);
   CHECK(device->copy(&got, memory, 1, stream));
   assert_int_equal(got, 9);
-  CHECK(device->stream.destroy(stream));
-  CHECK(device->memory.free(memory));
-  CHECK(device->memory.pinned_free(pinned));
-  CHECK(device->memory.pinned_free(value));
+  give_all_back((belongings){.streams = {stream}, .memory = {memory}, .pinned = {pinned, value}});
 }
 
 static void destroyed_stream_still_does_its_work(void **state) {
@@ -157,9 +143,7 @@ static void destroyed_stream_still_does_its_work(void **state) {
   CHECK(device->stream.wait(NULL, event));
   CHECK(device->stream.finish(NULL));
   assert_int_equal(pinned[0], 3);
-  CHECK(device->event.destroy(event));
-  CHECK(device->memory.pinned_free(pinned));
-  CHECK(device->memory.pinned_free(value));
+  give_all_back((belongings){.events = {event}, .pinned = {pinned, value}});
 }
 
 static void things_of_two_devices_are_told_apart(void **state) {
@@ -220,9 +204,7 @@ static void kernels_run_in_the_order_of_their_stream(void **state) {
   got[0] = 0;
   CHECK(device->copy(got, values, 4, stream));
   assert_int_equal(got[0], 1234);
-  CHECK(device->stream.destroy(stream));
-  CHECK(device->memory.free(values));
-  CHECK(device->memory.pinned_free(value));
+  give_all_back((belongings){.streams = {stream}, .memory = {values}, .pinned = {value}});
 }
 
 /* ------------------------------------------------------------------- barred */
@@ -287,9 +269,7 @@ static void numbers_lie_in_pinned_memory(void **state) {
   assert_int_not_equal(device->stream.numbers(NULL, &number, 1), 0); /* one of the program */
   CHECK(device->stream.numbers(stream, &number, 1));
   CHECK(device->stream.finish(stream));
-  CHECK(device->stream.destroy(stream));
-  CHECK(device->memory.free(memory));
-  CHECK(device->memory.pinned_free(pinned));
+  give_all_back((belongings){.streams = {stream}, .memory = {memory}, .pinned = {pinned}});
 }
 
 static void bytes_that_are_no_handle_are_refused(void **state) {
@@ -357,7 +337,7 @@ static void what_is_left_is_counted(void **state) {
   device = emulated_begin(&setup);
 }
 
-#define ON_DEVICE(test) cmocka_unit_test_setup_teardown(test, begin, end)
+#define ON_DEVICE(test) cmocka_unit_test_setup_teardown(test, begin, end_devices)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

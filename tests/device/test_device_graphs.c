@@ -5,8 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "tests/device/device_objects.h"
-#include "tests/support/emulated/emulated_device.h"
+#include "tests/device/device_emulated.h"
 
 enum { SIZE = 64 };
 
@@ -15,17 +14,7 @@ static const emulated_setup setup = {
 
 static int begin(void **state) {
   (void)state;
-  device = emulated_begin(&setup);
-  return device->use(0);
-}
-
-static int end(void **state) {
-  (void)state;
-  int left = emulated_end();
-  if (left > 0) {
-    print_error("%d objects were left\n", left);
-  }
-  return left;
+  return begin_devices(&setup);
 }
 
 typedef struct launchable {
@@ -96,13 +85,10 @@ static void what_is_captured_is_done_by_each_launch(void **state) {
     assert_int_equal(to[SIZE - 1], launch);
   }
   free_graph(&it);
-  CHECK(device->stream.destroy(stream));
-  CHECK(device->stream.destroy(beside));
-  CHECK(device->event.destroy(fork));
-  CHECK(device->event.destroy(join));
-  CHECK(device->memory.free(middle));
-  CHECK(device->memory.pinned_free(from));
-  CHECK(device->memory.pinned_free(to));
+  give_all_back((belongings){.events = {fork, join},
+                             .streams = {stream, beside},
+                             .memory = {middle},
+                             .pinned = {from, to}});
 }
 
 /* A launch begins when its stream comes to it, and after the one before. */
@@ -133,9 +119,7 @@ static void launches_come_one_after_the_other(void **state) {
   CHECK(device->stream.finish(stream));
   CHECK(device->stream.finish(other));
   free_graph(&it);
-  CHECK(device->stream.destroy(stream));
-  CHECK(device->stream.destroy(other));
-  CHECK(device->memory.pinned_free(numbers));
+  give_all_back((belongings){.streams = {stream, other}, .pinned = {numbers}});
 }
 
 /* ------------------------------------------------------------------ refused */
@@ -153,10 +137,7 @@ static void what_is_not_joined_is_no_graph(void **state) {
   assert_null(graph);
   CHECK(device->set(memory, 1, SIZE, beside)); /* it is captured no more */
   CHECK(device->stream.finish(beside));
-  CHECK(device->stream.destroy(stream));
-  CHECK(device->stream.destroy(beside));
-  CHECK(device->event.destroy(fork));
-  CHECK(device->memory.free(memory));
+  give_all_back((belongings){.events = {fork}, .streams = {stream, beside}, .memory = {memory}});
 }
 
 static void captures_have_nothing_to_do_with_what_is_not_captured(void **state) {
@@ -180,10 +161,7 @@ static void captures_have_nothing_to_do_with_what_is_not_captured(void **state) 
   assert_int_not_equal(emulated_capture_end(stream, &graph), 0);
   assert_int_equal(emulated_capture_end(beside, &graph), 0);
   assert_int_equal(emulated_graph_destroy(graph), 0);
-  CHECK(device->stream.destroy(stream));
-  CHECK(device->stream.destroy(beside));
-  CHECK(device->event.destroy(event));
-  CHECK(device->memory.free(memory));
+  give_all_back((belongings){.events = {event}, .streams = {stream, beside}, .memory = {memory}});
 }
 
 /* ------------------------------------------------------------------- the end */
@@ -231,22 +209,19 @@ static void captures_that_fail_keep_nothing(void **state) {
   CHECK(device->set(memory, 7, SIZE, beside));
   assert_int_not_equal(emulated_capture_end(stream, &graph), 0);
   assert_int_equal(atomic_load(&released), 1);
-  CHECK(device->stream.destroy(stream));
-  CHECK(device->stream.destroy(beside));
-  CHECK(device->event.destroy(fork));
-  CHECK(device->memory.free(memory));
+  give_all_back((belongings){.events = {fork}, .streams = {stream, beside}, .memory = {memory}});
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(captures_are_seen, begin, end),
-      cmocka_unit_test_setup_teardown(what_is_captured_is_done_by_each_launch, begin, end),
-      cmocka_unit_test_setup_teardown(launches_come_one_after_the_other, begin, end),
-      cmocka_unit_test_setup_teardown(what_is_not_joined_is_no_graph, begin, end),
+      cmocka_unit_test_setup_teardown(captures_are_seen, begin, end_devices),
+      cmocka_unit_test_setup_teardown(what_is_captured_is_done_by_each_launch, begin, end_devices),
+      cmocka_unit_test_setup_teardown(launches_come_one_after_the_other, begin, end_devices),
+      cmocka_unit_test_setup_teardown(what_is_not_joined_is_no_graph, begin, end_devices),
       cmocka_unit_test_setup_teardown(captures_have_nothing_to_do_with_what_is_not_captured, begin,
-                                      end),
-      cmocka_unit_test_setup_teardown(graphs_keep_what_they_retain, begin, end),
-      cmocka_unit_test_setup_teardown(captures_that_fail_keep_nothing, begin, end),
+                                      end_devices),
+      cmocka_unit_test_setup_teardown(graphs_keep_what_they_retain, begin, end_devices),
+      cmocka_unit_test_setup_teardown(captures_that_fail_keep_nothing, begin, end_devices),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

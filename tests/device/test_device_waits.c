@@ -126,10 +126,7 @@ static void waits_while_a_stream_is_held(int (*make)(late_call *call)) {
   CHECK(device->stream.finish(other));
   assert_int_equal(byte[0], 1);
   free_made(&call);
-  CHECK(device->memory.pinned_free(value));
-  CHECK(device->memory.pinned_free(byte));
-  CHECK(device->stream.destroy(held));
-  CHECK(device->stream.destroy(other));
+  give_all_back((belongings){.streams = {held, other}, .pinned = {value, byte}});
   end();
 }
 
@@ -160,9 +157,7 @@ static void what_waits_for_a_device_does_not_wait_for_what_comes_later(void **st
   while (emulated_calls(EMULATED_CALL_FREE) < 5) { /* not of this thread */
     give_time();
   }
-  CHECK(device->memory.free(memory));
-  CHECK(device->memory.pinned_free(got));
-  CHECK(device->stream.destroy(stream));
+  give_all_back((belongings){.streams = {stream}, .memory = {memory}, .pinned = {got}});
   end();
 }
 
@@ -244,10 +239,10 @@ static void let_first_go(in_queues *it) {
     CHECK(device->stream.destroy(it->stream[i]));
     CHECK(device->event.destroy(it->event[i]));
   }
-  CHECK(device->stream.destroy(it->holder));
-  CHECK(device->event.destroy(it->held));
-  CHECK(device->memory.free(it->memory));
-  CHECK(device->memory.pinned_free(it->value));
+  give_all_back((belongings){.events = {it->held},
+                             .streams = {it->holder},
+                             .memory = {it->memory},
+                             .pinned = {it->value}});
 }
 
 /* Streams that share the queue of the first one stand still, and only they. */
@@ -311,9 +306,7 @@ static void streams_of_one_queue_work_side_by_side(void **state) {
   CHECK(device->stream.finish(second));
   release(value, 1);
   CHECK(device->stream.finish(first));
-  CHECK(device->stream.destroy(first));
-  CHECK(device->stream.destroy(second));
-  CHECK(device->memory.pinned_free(value));
+  give_all_back((belongings){.streams = {first, second}, .pinned = {value}});
   end();
 }
 
@@ -403,10 +396,8 @@ static void calls_are_counted_by_kind(void **state) {
   for (int i = 0; i < EMULATED_CALL_COUNT; i++) {
     assert_non_null(emulated_call_name((emulated_call)i));
   }
-  CHECK(device->event.destroy(event));
-  CHECK(device->stream.destroy(stream));
-  CHECK(device->memory.free(memory));
-  CHECK(device->memory.pinned_free(pinned));
+  give_all_back(
+      (belongings){.events = {event}, .streams = {stream}, .memory = {memory}, .pinned = {pinned}});
   end();
 }
 
@@ -424,9 +415,7 @@ static void stopped_streams_do_nothing_until_they_go_on(void **state) {
   emulated_streams_stop(false);
   CHECK(device->stream.finish(stream));
   assert_int_equal(pinned[0], 1);
-  CHECK(device->event.destroy(event));
-  CHECK(device->stream.destroy(stream));
-  CHECK(device->memory.pinned_free(pinned));
+  give_all_back((belongings){.events = {event}, .streams = {stream}, .pinned = {pinned}});
   end();
 }
 
