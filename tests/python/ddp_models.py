@@ -18,6 +18,15 @@ STEPS, BATCH, INPUTS = 6, 16, 32
 DDP = torch.nn.parallel.DistributedDataParallel
 TOP_K = "net=topk:0.05+ef min=0 exempt=*.bias"
 
+# What DDP is told, and what its training does.
+WAYS = {
+    "plain": ({}, {}),
+    "bucket_views": ({"gradient_as_bucket_view": True}, {}),
+    "no_sync": ({}, {"accumulate": 3}),
+    "unused_parameters": ({"find_unused_parameters": True}, {"spare": lambda step: step % 2 == 0}),
+    "static_graph": ({"static_graph": True}, {}),
+}
+
 
 @contextlib.contextmanager
 def group(folder, rank, size, backend="gloo", **options):

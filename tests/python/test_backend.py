@@ -8,7 +8,15 @@ import functools
 import libcomm
 import numpy
 import pytest
-from ddp_models import DDP, Net, distributed, over_group, torch, trained  # skipped without torch
+from ddp_models import (  # skipped without torch
+    DDP,
+    Net,
+    WAYS,
+    distributed,
+    over_group,
+    torch,
+    trained,
+)
 
 from libcomm.torch import Options, communicator
 
@@ -277,15 +285,6 @@ def test_sums_are_compressed_by_the_policy_and_moves_are_exact(tmp_path):
         return exact[0] > 0
 
     assert any(over_lcomm(4, tmp_path, work, pg_options=INT8))
-
-
-WAYS = {
-    "plain": ({}, {}),
-    "bucket_views": ({"gradient_as_bucket_view": True}, {}),
-    "no_sync": ({}, {"accumulate": 3}),
-    "unused_parameters": ({"find_unused_parameters": True}, {"spare": lambda step: step % 2 == 0}),
-    "static_graph": ({"static_graph": True}, {}),
-}
 
 
 @pytest.mark.parametrize("way", WAYS)

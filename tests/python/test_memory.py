@@ -50,6 +50,14 @@ def held():
     return sys.getallocatedblocks(), len(os.listdir("/proc/self/fd")), status("VmRSS")
 
 
+def grown(work, few, many):
+    """What the process holds more after many rounds than after a few."""
+    work(few)
+    before = held()
+    work(many)
+    return [after - earlier for after, earlier in zip(held(), before)]
+
+
 def test_ten_thousand_iterations_hold_nothing():
     def work(comm):
         values, whole = numpy.ones(64, numpy.float32), numpy.ones(128, numpy.float32)
@@ -64,10 +72,7 @@ def test_ten_thousand_iterations_hold_nothing():
                     comm.stats(), comm.state_dict(), comm.query("allreduce", 64)
                     comm.preview()
 
-        iterate(1000)
-        before = held()
-        iterate(10000)
-        return [after - earlier for after, earlier in zip(held(), before)]
+        return grown(iterate, 1000, 10000)
 
     for blocks, files, memory in world(2, work):
         assert blocks < 1000 and files == 0 and memory < 2 * MIB
@@ -82,10 +87,7 @@ def test_communicators_that_were_closed_hold_nothing():
                 part.allreduce(numpy.ones(10, numpy.float32))
                 part.close()
 
-        make(10)
-        before = held()
-        make(40)
-        return [after - earlier for after, earlier in zip(held(), before)]
+        return grown(make, 10, 40)
 
     for blocks, files, memory in world(2, work):
         assert blocks < 1000 and files == 0 and memory < 4 * MIB

@@ -13,6 +13,7 @@ from ddp_models import (  # skipped without torch
     Known,
     Net,
     TOP_K,
+    WAYS,
     distributed,
     given,
     hooked,
@@ -22,14 +23,6 @@ from ddp_models import (  # skipped without torch
     trained,
 )
 from test_memory import held
-
-WAYS = {
-    "plain": ({}, {}),
-    "bucket_views": ({"gradient_as_bucket_view": True}, {}),
-    "no_sync": ({}, {"accumulate": 3}),
-    "unused_parameters": ({"find_unused_parameters": True}, {"spare": lambda step: step % 2 == 0}),
-    "static_graph": ({"static_graph": True}, {}),
-}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -59,8 +59,9 @@ def train(model, images, labels, options):
             print(f"epoch {epoch + 1}  loss {loss.item():.4f}", flush=True)
 
 
-def parse():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def options_of(documentation):
+    """Options of an example, which adds its own."""
+    parser = argparse.ArgumentParser(description=documentation.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=32, help="images of each rank in a step")
     parser.add_argument("--lr", type=float, default=0.02)
@@ -68,8 +69,7 @@ def parse():
     parser.add_argument("--images", type=int, default=60000)
     parser.add_argument("--policy", help="what is compressed between nodes; LCOMM_POLICY, or exact")
     parser.add_argument("--nodes", type=int, default=0, help="ranks pose as so many nodes")
-    parser.add_argument("--without", action="store_true", help="DDP without libcomm")
-    return parser.parse_args()
+    return parser
 
 
 def take_from_launcher():
@@ -88,7 +88,9 @@ def take_from_launcher():
 
 
 def main():
-    options = parse()
+    parser = options_of(__doc__)
+    parser.add_argument("--without", action="store_true", help="DDP without libcomm")
+    options = parser.parse_args()
     take_from_launcher()
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")

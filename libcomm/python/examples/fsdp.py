@@ -8,18 +8,16 @@
 Gradients are reduced and scattered through the policy's codec, parameters are gathered exactly.
 """
 
-import argparse
 import hashlib
 import os
 
 import libcomm.torch
 import torch
 import torch.distributed as dist
-from ddp_mnist import images_of, take_from_launcher
+from ddp_mnist import images_of, options_of, take_from_launcher, train
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.nn.functional import cross_entropy
 
 
 def sharded(device):
@@ -36,43 +34,16 @@ def sharded(device):
     return fully_shard(model, mesh=mesh)
 
 
-def train(model, images, labels, options):
-    optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=0.9)
-    rank, size = dist.get_rank(), dist.get_world_size()
-    whole = len(images) - len(images) % (options.batch * size)
-    for epoch in range(options.epochs):
-        order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))
-        for batch in order[:whole].split(options.batch * size):
-            mine = batch[rank::size]
-            optimizer.zero_grad()
-            loss = cross_entropy(model(images[mine]), labels[mine])
-            loss.backward()
-            optimizer.step()
-        if rank == 0:
-            print(f"epoch {epoch + 1}  loss {loss.item():.4f}", flush=True)
-
-
 def fingerprint(model):
     """Of all parameters, gathered; collective."""
     whole = [p.full_tensor().detach().cpu().numpy().tobytes() for p in model.parameters()]
     return hashlib.sha256(b"".join(whole)).hexdigest()[:16]
 
 
-def parse():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=32, help="images of each rank in a step")
-    parser.add_argument("--lr", type=float, default=0.02)
-    parser.add_argument("--data", default="data/fashion-mnist", help="folder of Fashion-MNIST")
-    parser.add_argument("--images", type=int, default=60000)
-    parser.add_argument("--policy", help="what is compressed between nodes; LCOMM_POLICY, or exact")
-    parser.add_argument("--nodes", type=int, default=0, help="ranks pose as so many nodes")
-    parser.add_argument("--backend", default="lcomm")
-    return parser.parse_args()
-
-
 def main():
-    options = parse()
+    parser = options_of(__doc__)
+    parser.add_argument("--backend", default="lcomm")
+    options = parser.parse_args()
     take_from_launcher()
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
