@@ -123,8 +123,7 @@ lcomm_status lcomm_device_finish(const void *memory, void *stream) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: the memory is the host's", call);
   }
   int before = there.device;
-  (void)table->current(&before);
-  LCOMM_TRY(ended(table, call, table->use(there.device)));
+  LCOMM_TRY(ended(table, call, lcomm_device_enter(table, there.device, &before)));
   lcomm_status status = finish(table, stream);
   (void)table->use(before);
   return status;
@@ -144,11 +143,7 @@ static lcomm_status go_step_by_step(lcomm_comm *comm) {
 }
 
 lcomm_status lcomm_device_step_by_step(lcomm_comm *comm) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
-                              "lcomm_device_step_by_step: no communicator was given");
-  }
-  LCOMM_TRY(lcomm_enter(comm));
+  LCOMM_TRY(lcomm_enter_given(comm, "lcomm_device_step_by_step"));
   lcomm_status status = go_step_by_step(comm);
   lcomm_leave(comm);
   return status;

@@ -53,8 +53,7 @@ static lcomm_status make(lcomm_comm *comm, lcomm_call *call, void *stream) {
 /* Record where the stream is now, in an event of the tensor. */
 static int mark(lcomm_tensor *tensor, const lcomm_device_table *table, int ordinal, void *stream) {
   int before = ordinal;
-  (void)table->current(&before);
-  int error = table->use(ordinal);
+  int error = lcomm_device_enter(table, ordinal, &before);
   if (!error && !tensor->event) {
     error = table->event.create(false, &tensor->event);
   }

@@ -178,10 +178,7 @@ static lcomm_status set_name(lcomm_comm *comm, const char *name) {
 }
 
 lcomm_status lcomm_name_set(lcomm_comm *comm, const char *name) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_name_set: no communicator was given");
-  }
-  LCOMM_TRY(lcomm_enter(comm));
+  LCOMM_TRY(lcomm_enter_given(comm, "lcomm_name_set"));
   lcomm_status status = set_name(comm, name);
   lcomm_leave(comm);
   return status;

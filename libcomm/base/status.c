@@ -67,23 +67,19 @@ lcomm_status lcomm_status_received(int32_t number, char *text) {
   return status;
 }
 
-const char *lcomm_call_name(lcomm_call_kind kind) {
-  static const char *const names[] = {
 #define TEXT_OF(name, text) [name] = text,
-      LCOMM_CALL_LIST(TEXT_OF)
-#undef TEXT_OF
-  };
+
+const char *lcomm_call_name(lcomm_call_kind kind) {
+  static const char *const names[] = {LCOMM_CALL_LIST(TEXT_OF)};
   return (size_t)kind < COUNT_OF(names) ? names[kind] : "unknown call";
 }
 
 const char *lcomm_link_name(lcomm_link link) {
-  static const char *const names[] = {
-#define TEXT_OF(name, text) [name] = text,
-      LCOMM_LINK_LIST(TEXT_OF)
-#undef TEXT_OF
-  };
+  static const char *const names[] = {LCOMM_LINK_LIST(TEXT_OF)};
   return (size_t)link < COUNT_OF(names) ? names[link] : "unknown link";
 }
+
+#undef TEXT_OF
 
 int lcomm_version(void) {
   return LCOMM_VERSION_MAJOR * 10000 + LCOMM_VERSION_MINOR * 100 + LCOMM_VERSION_PATCH;

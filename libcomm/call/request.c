@@ -132,10 +132,7 @@ static lcomm_status progress(lcomm_comm *comm) {
 }
 
 lcomm_status lcomm_progress(lcomm_comm *comm) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_progress: no communicator was given");
-  }
-  LCOMM_TRY(lcomm_enter(comm));
+  LCOMM_TRY(lcomm_enter_given(comm, "lcomm_progress"));
   lcomm_status status = progress(comm);
   lcomm_siblings_move(comm);
   lcomm_leave(comm);

@@ -68,10 +68,7 @@ lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats) {
 }
 
 lcomm_status lcomm_stats_reset(lcomm_comm *comm) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_stats_reset: no communicator was given");
-  }
-  LCOMM_TRY(lcomm_enter(comm));
+  LCOMM_TRY(lcomm_enter_given(comm, "lcomm_stats_reset"));
   memset(&comm->stats, 0, sizeof(comm->stats));
   comm->runs.cache.hits = comm->runs.cache.misses = 0;
   lcomm_leave(comm);

@@ -190,10 +190,7 @@ static lcomm_status set(lcomm_comm *comm, const char *policy) {
 }
 
 lcomm_status lcomm_policy_set(lcomm_comm *comm, const char *policy) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_policy_set: no communicator was given");
-  }
-  LCOMM_TRY(lcomm_enter(comm));
+  LCOMM_TRY(lcomm_enter_given(comm, "lcomm_policy_set"));
   lcomm_status status = set(comm, policy);
   lcomm_leave(comm);
   return status;

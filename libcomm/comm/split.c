@@ -153,10 +153,7 @@ static lcomm_status split(lcomm_comm *comm, color_key mine, const lcomm_config *
 
 lcomm_status lcomm_split(lcomm_comm *comm, int color, int key, const lcomm_config *config,
                          lcomm_comm **part) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_split: no communicator was given");
-  }
-  LCOMM_TRY(lcomm_enter(comm));
+  LCOMM_TRY(lcomm_enter_given(comm, "lcomm_split"));
   lcomm_status status = split(comm, (color_key){.color = color, .key = key}, config, part);
   lcomm_leave(comm);
   return status;

@@ -57,6 +57,23 @@ const lcomm_device_table *lcomm_device_get(lcomm_why *why) {
   return found;
 }
 
+int lcomm_device_enter(const lcomm_device_table *of, int ordinal, int *before) {
+  *before = ordinal;
+  (void)of->current(before);
+  return of->use(ordinal);
+}
+
+void *lcomm_device_memory_of(int ordinal, size_t size, int (*get)(size_t size, void **memory)) {
+  const lcomm_device_table *of = lcomm_device_get(NULL);
+  void *memory = NULL;
+  int before = ordinal;
+  if (lcomm_device_enter(of, ordinal, &before) != 0 || get(size, &memory) != 0) {
+    memory = NULL;
+  }
+  (void)of->use(before);
+  return memory;
+}
+
 static int read_loads(struct dl_phdr_info *info, size_t size, void *loads) {
   (void)size;
   *(unsigned long long *)loads = info->dlpi_adds;

@@ -168,6 +168,14 @@ typedef struct lcomm_device_table {
  * module is opened once in a process and stays open. LCOMM_CUDA=off: none. */
 const lcomm_device_table *lcomm_device_get(lcomm_why *why);
 
+/* Use a device of the table for a while. The answer is that of use(); *before is what to use()
+ * again at the end, whatever the answer is. */
+int lcomm_device_enter(const lcomm_device_table *of, int ordinal, int *before);
+
+/* Memory of a device by memory.get or memory.pinned_get of this machine's table, whichever device
+ * is in use; NULL: there is none. */
+void *lcomm_device_memory_of(int ordinal, size_t size, int (*get)(size_t size, void **memory));
+
 /* The same for a program that may use no device at all, and is spared the start of
  * CUDA then: NULL, too, as long as nothing has loaded CUDA's driver into this
  * process, because no address can be one of a device before. */

@@ -34,9 +34,10 @@ static bool find(const lcomm_comm *comm, awaited_read *found) {
   return false;
 }
 
-static int copy_in(void **stream, const uint8_t *there, uint8_t *here, size_t size, int ordinal) {
+static int copy_in(void **stream, const uint8_t *there, uint8_t *here, size_t size, int ordinal,
+                   int *before) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
-  LCOMM_DEVICE_TRY(table->use(ordinal));
+  LCOMM_DEVICE_TRY(lcomm_device_enter(table, ordinal, before));
   LCOMM_DEVICE_TRY(table->stream.work_create(stream));
   LCOMM_DEVICE_TRY(table->copy(here, there, size, *stream));
   return table->stream.finish(*stream);
@@ -47,8 +48,7 @@ static int copy_from(const uint8_t *there, uint8_t *here, size_t size, int ordin
   const lcomm_device_table *table = lcomm_device_get(NULL);
   void *stream = NULL;
   int before = ordinal;
-  (void)table->current(&before);
-  int error = copy_in(&stream, there, here, size, ordinal);
+  int error = copy_in(&stream, there, here, size, ordinal, &before);
   (void)table->stream.destroy(stream);
   (void)table->use(before);
   return error;

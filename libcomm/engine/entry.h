@@ -5,6 +5,7 @@
 
 /* Entry and exit of every public call: check the process, take the turn, give it up. */
 
+#include "libcomm/base/error.h"
 #include "libcomm/base/fork.h"
 #include "libcomm/engine/progress_thread.h"
 
@@ -34,6 +35,13 @@ __attribute__((warn_unused_result)) static inline lcomm_status lcomm_enter(lcomm
     lcomm_turn_enter(&comm->turn);
   }
   return LCOMM_OK;
+}
+
+/* The same of a call that may be given no communicator: ARGUMENT, with the name of the call. */
+__attribute__((warn_unused_result)) static inline lcomm_status lcomm_enter_given(lcomm_comm *comm,
+                                                                                 const char *call) {
+  return comm ? lcomm_enter(comm)
+              : lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given", call);
 }
 
 /* Inside: the call that follows does not block. */

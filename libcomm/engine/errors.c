@@ -105,20 +105,26 @@ lcomm_status lcomm_refuse_null(const lcomm_comm *comm, const char *call, const c
   return lcomm_refuse(refusing, LCOMM_ERR_ARGUMENT, "%s: `%s` is NULL", call, argument);
 }
 
+/* The link for a message to a peer, which is filled up with zeros; NULL: there is none. */
+static lcomm_transport *prepare_control(const lcomm_comm *comm, int peer, const void *message,
+                                        size_t size, uint8_t bytes[LCOMM_CONTROL_SIZE]) {
+  memset(bytes, 0, LCOMM_CONTROL_SIZE);
+  memcpy(bytes, message, size);
+  return peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
+}
+
 void lcomm_control_send(lcomm_comm *comm, int peer, const void *message, size_t size) {
-  uint8_t bytes[LCOMM_CONTROL_SIZE] = {0};
-  lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
+  uint8_t bytes[LCOMM_CONTROL_SIZE];
+  lcomm_transport *link = prepare_control(comm, peer, message, size, bytes);
   if (link) {
-    memcpy(bytes, message, size);
     link->table->control.send(link, peer, bytes);
   }
 }
 
 void lcomm_control_send_error(lcomm_comm *comm, int peer, const void *message, size_t size) {
-  uint8_t bytes[LCOMM_CONTROL_SIZE] = {0};
-  lcomm_transport *link = peer == comm->rank ? NULL : lcomm_comm_link(comm, peer);
+  uint8_t bytes[LCOMM_CONTROL_SIZE];
+  lcomm_transport *link = prepare_control(comm, peer, message, size, bytes);
   if (link) {
-    memcpy(bytes, message, size);
     link->table->control.send_error(link, peer, bytes);
   }
 }

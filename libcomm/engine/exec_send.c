@@ -68,6 +68,19 @@ static void count_sent(lcomm_run *run, const lcomm_step *step, const lcomm_slot_
                         count * lcomm_dtype_size(run->plan->dtype));
 }
 
+/* `status` is that of posting the message, whose payload is watched where it is under way. */
+static lcomm_status watch_payload(lcomm_run *run, uint32_t index, lcomm_message *message,
+                                  lcomm_status status) {
+  if (status != LCOMM_OK) {
+    return lcomm_exec_transport_failed(run, index);
+  }
+  if (message->payload_under_way) {
+    int peer = run->plan->schedule.steps[index].peer;
+    lcomm_exec_watch(lcomm_comm_link(run->comm, peer), &message->payload, message);
+  }
+  return LCOMM_OK;
+}
+
 static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *message) {
   const lcomm_step *step = &run->plan->schedule.steps[index];
   const lcomm_slot_memory *slot = &run->slots[step->slot];
@@ -99,13 +112,7 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
                                &message->payload);
     message->payload_under_way = status == LCOMM_OK;
   }
-  if (status != LCOMM_OK) {
-    return lcomm_exec_transport_failed(run, index);
-  }
-  if (message->payload_under_way) {
-    lcomm_exec_watch(wire, &message->payload, message);
-  }
-  return LCOMM_OK;
+  return watch_payload(run, index, message, status);
 }
 
 static lcomm_status post_receive(lcomm_run *run, uint32_t index, lcomm_message *message) {
@@ -125,13 +132,7 @@ static lcomm_status post_receive(lcomm_run *run, uint32_t index, lcomm_message *
                                   slot->wire, slot->wire_capacity, &message->payload);
     message->payload_under_way = status == LCOMM_OK;
   }
-  if (status != LCOMM_OK) {
-    return lcomm_exec_transport_failed(run, index);
-  }
-  if (message->payload_under_way) {
-    lcomm_exec_watch(wire, &message->payload, message);
-  }
-  return LCOMM_OK;
+  return watch_payload(run, index, message, status);
 }
 
 lcomm_status lcomm_exec_post(lcomm_run *run, uint32_t index, lcomm_message *message) {

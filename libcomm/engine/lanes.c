@@ -10,8 +10,7 @@
 static void destroy(lcomm_lanes *lanes) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
   int before = lanes->ordinal;
-  (void)table->current(&before);
-  (void)table->use(lanes->ordinal);
+  (void)lcomm_device_enter(table, lanes->ordinal, &before);
   for (int i = 0; i < LCOMM_LANE_COUNT; i++) {
     (void)table->stream.destroy(lanes->stream[i]);
   }

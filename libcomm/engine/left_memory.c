@@ -101,8 +101,7 @@ static left_memory *take_free(void) {
 static void release(const left_memory *it) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
   int before = it->ordinal;
-  (void)table->current(&before);
-  (void)table->use(it->ordinal);
+  (void)lcomm_device_enter(table, it->ordinal, &before);
   for (int i = 0; i < PIECES; i++) {
     (void)table->memory.free(it->device[i]);
     (void)table->memory.pinned_free(it->pinned[i]);

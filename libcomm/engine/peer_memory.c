@@ -87,8 +87,7 @@ static int open_there(lcomm_peer_memory *it, int ordinal, bool is_mine) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
   void *base = NULL;
   int before = ordinal;
-  (void)table->current(&before);
-  int error = table->use(ordinal);
+  int error = lcomm_device_enter(table, ordinal, &before);
   if (!error && is_mine) {
     error = open_mine(it, ordinal);
   } else if (!error) {
@@ -105,8 +104,7 @@ static void close_there(lcomm_peer_memory *it) {
   }
   const lcomm_device_table *table = lcomm_device_get(NULL);
   int before = it->ordinal;
-  (void)table->current(&before);
-  (void)table->use(it->ordinal);
+  (void)lcomm_device_enter(table, it->ordinal, &before);
   (void)table->ipc.close(it->base);
   (void)table->use(before);
 }

@@ -16,13 +16,6 @@
 #include "libcomm/engine/run_device.h"
 #include "libcomm/engine/tape_internal.h"
 
-static lcomm_status got(const lcomm_run *run, const char *what, int error) {
-  return error == 0
-             ? LCOMM_OK
-             : lcomm_error_thread(LCOMM_ERR_SYSTEM, "device %d gives no %s: %s",
-                                  run->device->ordinal, what, run->device->table->explain(error));
-}
-
 /* By whoever lets go of the last of a graph, in any thread. */
 static void release_graph(void *life) {
   atomic_store(&((lcomm_graph_life *)life)->is_over, true);
@@ -43,11 +36,11 @@ static lcomm_status make_seed(lcomm_recording *it) {
   if (!rounds_by_chance(it->run->plan)) {
     return LCOMM_OK;
   }
-  LCOMM_TRY(
-      got(it->run, "pinned memory", memory->pinned_get(sizeof *it->seed, (void **)&it->seed)));
+  LCOMM_TRY(lcomm_tape_got(it->run, "pinned memory",
+                           memory->pinned_get(sizeof *it->seed, (void **)&it->seed)));
   *it->seed = 0;
-  LCOMM_TRY(
-      got(it->run, "memory", memory->get(sizeof *it->device_seed, (void **)&it->device_seed)));
+  LCOMM_TRY(lcomm_tape_got(it->run, "memory",
+                           memory->get(sizeof *it->device_seed, (void **)&it->device_seed)));
   it->run->device->more_seed = it->device_seed;
   return LCOMM_OK;
 }
@@ -55,16 +48,17 @@ static lcomm_status make_seed(lcomm_recording *it) {
 /* What was copied to the device for the run is there before anything of it is captured. */
 static lcomm_status take_lanes(lcomm_run *run, uint64_t capture) {
   int error = 0;
-  LCOMM_TRY(got(run, "kernels", run->device->table->stream.finish(run->device->stream)));
+  LCOMM_TRY(lcomm_tape_got(run, "kernels", run->device->table->stream.finish(run->device->stream)));
   run->tape->lanes = lcomm_lanes_captured(run->comm, run->device->ordinal, capture, &error);
-  LCOMM_TRY(run->tape->lanes ? LCOMM_OK : got(run, "stream", error));
+  LCOMM_TRY(run->tape->lanes ? LCOMM_OK : lcomm_tape_got(run, "stream", error));
   lcomm_tape_turn_to(run, LCOMM_LANE_ENCODE);
   return LCOMM_OK;
 }
 
 static lcomm_status keep_graph(lcomm_recording *it, void *stream) {
   it->graph = calloc(1, sizeof *it->graph);
-  return it->graph ? got(it->run, "hold of the graph",
+  return it->graph ? lcomm_tape_got(
+                         it->run, "hold of the graph",
                          it->run->device->table->stream.retain(stream, release_graph, it->graph))
                    : LCOMM_ERR_MEMORY;
 }

@@ -76,21 +76,9 @@ lcomm_status lcomm_run_device_make_stream(lcomm_run *run) {
   return LCOMM_OK;
 }
 
-static void *get_vector(int ordinal, size_t size) {
-  const lcomm_device_table *table = lcomm_device_get(NULL);
-  void *memory = NULL;
-  int before = ordinal;
-  (void)table->current(&before);
-  if (table->use(ordinal) != 0 || table->memory.get(size, &memory) != 0) {
-    memory = NULL;
-  }
-  (void)table->use(before);
-  return memory;
-}
-
 void *lcomm_device_vector(lcomm_comm *comm, int ordinal, size_t size) {
   unsigned depth = lcomm_turn_give(comm);
-  void *memory = get_vector(ordinal, size);
+  void *memory = lcomm_device_memory_of(ordinal, size, lcomm_device_get(NULL)->memory.get);
   lcomm_turn_take(comm, depth);
   return memory;
 }

@@ -12,7 +12,7 @@
 #include "libcomm/engine/recording.h"
 #include "libcomm/engine/tape_internal.h"
 
-static lcomm_status got(const lcomm_run *run, const char *what, int error) {
+lcomm_status lcomm_tape_got(const lcomm_run *run, const char *what, int error) {
   return error == 0
              ? LCOMM_OK
              : lcomm_error_thread(LCOMM_ERR_SYSTEM, "device %d gives no %s: %s",
@@ -70,11 +70,11 @@ static lcomm_status find_fetched(lcomm_run *run) {
 static lcomm_status make_events(lcomm_run *run) {
   lcomm_tape *tape = run->tape;
   const lcomm_device_table *table = run->device->table;
-  LCOMM_TRY(got(run, "event", table->event.create(false, &tape->staged)));
-  LCOMM_TRY(got(run, "event", table->event.create(false, &tape->done)));
+  LCOMM_TRY(lcomm_tape_got(run, "event", table->event.create(false, &tape->staged)));
+  LCOMM_TRY(lcomm_tape_got(run, "event", table->event.create(false, &tape->done)));
   for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
     if (tape->steps[i].is_joined) {
-      LCOMM_TRY(got(run, "event", table->event.create(false, &tape->steps[i].event)));
+      LCOMM_TRY(lcomm_tape_got(run, "event", table->event.create(false, &tape->steps[i].event)));
     }
   }
   return LCOMM_OK;
@@ -82,12 +82,13 @@ static lcomm_status make_events(lcomm_run *run) {
 
 static lcomm_status make_numbers(lcomm_run *run) {
   size_t size = lcomm_tape_numbers_size(run->plan);
-  LCOMM_TRY(got(run, "pinned memory",
-                run->device->table->memory.pinned_get(size, (void **)&run->tape->numbers)));
+  LCOMM_TRY(
+      lcomm_tape_got(run, "pinned memory",
+                     run->device->table->memory.pinned_get(size, (void **)&run->tape->numbers)));
   memset(run->tape->numbers, 0, size);
   size = ((size_t)run->plan->schedule.slot_count + 1) * sizeof *run->tape->from;
-  LCOMM_TRY(got(run, "pinned memory",
-                run->device->table->memory.pinned_get(size, (void **)&run->tape->from)));
+  LCOMM_TRY(lcomm_tape_got(run, "pinned memory",
+                           run->device->table->memory.pinned_get(size, (void **)&run->tape->from)));
   memset(run->tape->from, 0, size);
   return LCOMM_OK;
 }
@@ -99,7 +100,7 @@ lcomm_status lcomm_tape_open(lcomm_run *run) {
     return LCOMM_ERR_MEMORY;
   }
   run->tape->lanes = lcomm_lanes_of(run->comm, run->device->ordinal, run->series.space, &error);
-  LCOMM_TRY(run->tape->lanes ? LCOMM_OK : got(run, "stream", error));
+  LCOMM_TRY(run->tape->lanes ? LCOMM_OK : lcomm_tape_got(run, "stream", error));
   lcomm_tape_turn_to(run, LCOMM_LANE_ENCODE);
   return LCOMM_OK;
 }
@@ -119,7 +120,8 @@ lcomm_status lcomm_tape_make(lcomm_run *run) {
 lcomm_status lcomm_tape_record(lcomm_run *run) {
   lcomm_tape *tape = run->tape;
   for (int lane = 0; lane < LCOMM_LANE_COUNT; lane++) {
-    LCOMM_TRY(got(run, "event", run->device->table->event.create(false, &tape->drained[lane])));
+    LCOMM_TRY(lcomm_tape_got(run, "event",
+                             run->device->table->event.create(false, &tape->drained[lane])));
   }
   tape->number = 1;
   *lcomm_tape_free_gate(run) = 1;

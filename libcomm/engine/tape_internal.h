@@ -14,6 +14,9 @@
 lcomm_status lcomm_tape_relate(const lcomm_plan *plan, lcomm_tape_step *steps,
                                bool waits_for_staging[LCOMM_LANE_COUNT]);
 
+/* SYSTEM, with a sentence that names the device, unless `error` of its table is 0. */
+lcomm_status lcomm_tape_got(const lcomm_run *run, const char *what, int error);
+
 /* Which steps may wait until a message of this rank is over, because they depend on it, or are put
  * into lanes behind one that does. */
 void lcomm_tape_find_late(const lcomm_schedule *schedule, const lcomm_tape_step *steps, bool *late);

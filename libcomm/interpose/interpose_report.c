@@ -7,7 +7,9 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool lcomm_interpose_recording;
 
@@ -185,6 +187,21 @@ size_t lcomm_interpose_report_print(const lcomm_interpose_report_about *about, c
   size_t length = lcomm_interpose_report_format(about, &report.policies, classes, used, text, size);
   pthread_mutex_unlock(&report.lock);
   return length;
+}
+
+void lcomm_interpose_report_show(lcomm_interpose_report_about about) {
+  enum { TABLE_MAX_BYTES = 65536 };
+  char host[256] = "", *text = malloc(TABLE_MAX_BYTES);
+  if (!text) {
+    return;
+  }
+  gethostname(host, sizeof(host) - 1);
+  about.host = host;
+  size_t length = lcomm_interpose_report_print(&about, text, TABLE_MAX_BYTES);
+  length = length < TABLE_MAX_BYTES ? length : TABLE_MAX_BYTES - 1;
+  ssize_t written = write(STDERR_FILENO, text, length);
+  (void)written;
+  free(text);
 }
 
 void lcomm_interpose_report_begin(const char *policy) {

@@ -46,15 +46,19 @@ bool lcomm_interpose_report_lookup(lcomm_interpose_record *record);
 typedef struct lcomm_interpose_report_about {
   bool report_only; /* LCOMM_INTERPOSE=report: the other library made all calls */
   int rank, ranks, nodes;
-  const char *host, *policy; /* the policy at the start */
-  const char *library;       /* the interposer: "libcomm-mpi" */
-  const char *other;         /* whose calls it takes: "MPI" */
+  const char *policy;  /* at the start */
+  const char *host;    /* set by lcomm_interpose_report_show() */
+  const char *library; /* the interposer: "libcomm-mpi" */
+  const char *other;   /* whose calls it takes: "MPI" */
 } lcomm_interpose_report_about;
 
 /* Write the report as text, cut to `size` bytes with the terminator. Returns its whole length.
  * Largest savings first. */
 size_t lcomm_interpose_report_print(const lcomm_interpose_report_about *about, char *text,
                                     size_t size);
+
+/* Write it on standard error, with the name of this host. */
+void lcomm_interpose_report_show(lcomm_interpose_report_about about);
 
 /* Write world ranks as text, cut to `size` bytes: "0-3", "0,2", "0-12:4" for every fourth. Returns
  * `text`. */

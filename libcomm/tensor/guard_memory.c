@@ -17,22 +17,11 @@ static bool is_on_device(const lcomm_guard *guard) {
   return lcomm_memory_is_on_device(guard->location);
 }
 
-static void *pinned_of(int device, size_t size) {
-  const lcomm_device_table *table = lcomm_device_get(NULL);
-  void *memory = NULL;
-  int before = device;
-  (void)table->current(&before);
-  if (table->use(device) != 0 || table->memory.pinned_get(size, &memory) != 0) {
-    memory = NULL;
-  }
-  (void)table->use(before);
-  return memory;
-}
-
 /* Made without the turn. */
 static bool get_pinned(lcomm_guard *guard, uint64_t count) {
   unsigned depth = lcomm_turn_give(guard->comm);
-  guard->pinned = pinned_of(guard->location.device, (count + 1) * sizeof(float));
+  guard->pinned = lcomm_device_memory_of(guard->location.device, (count + 1) * sizeof(float),
+                                         lcomm_device_get(NULL)->memory.pinned_get);
   lcomm_turn_take(guard->comm, depth);
   return guard->pinned != NULL;
 }

@@ -121,10 +121,7 @@ lcomm_status lcomm_tensor_guard(lcomm_comm *comm, const lcomm_tensor *tensor,
 }
 
 lcomm_status lcomm_guard_set(lcomm_comm *comm, lcomm_guard_function function, void *context) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_guard_set: no communicator was given");
-  }
-  LCOMM_TRY(lcomm_enter(comm));
+  LCOMM_TRY(lcomm_enter_given(comm, "lcomm_guard_set"));
   comm->tensors->guard_function = function;
   comm->tensors->guard_context = context;
   lcomm_leave(comm);

@@ -186,10 +186,7 @@ static lcomm_status load_from(loading *it) {
 
 static lcomm_status enter_and_load(lcomm_comm *comm, const char *call,
                                    const lcomm_state_source *source) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given", call);
-  }
-  lcomm_status status = lcomm_enter(comm);
+  lcomm_status status = lcomm_enter_given(comm, call);
   if (status != LCOMM_OK) {
     return status;
   }

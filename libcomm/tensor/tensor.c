@@ -129,10 +129,7 @@ static lcomm_status finish_step(lcomm_comm *comm) {
 }
 
 lcomm_status lcomm_tensors_wait(lcomm_comm *comm) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "lcomm_tensors_wait: no communicator was given");
-  }
-  lcomm_status status = lcomm_enter(comm);
+  lcomm_status status = lcomm_enter_given(comm, "lcomm_tensors_wait");
   if (status != LCOMM_OK) {
     return status;
   }

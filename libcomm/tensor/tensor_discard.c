@@ -91,11 +91,7 @@ static lcomm_status discard(lcomm_comm *comm) {
 }
 
 lcomm_status lcomm_tensors_discard(lcomm_comm *comm) {
-  if (!comm) {
-    return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
-                              "lcomm_tensors_discard: no communicator was given");
-  }
-  LCOMM_TRY(lcomm_enter(comm));
+  LCOMM_TRY(lcomm_enter_given(comm, "lcomm_tensors_discard"));
   lcomm_status status = discard(comm);
   lcomm_leave(comm);
   return status;

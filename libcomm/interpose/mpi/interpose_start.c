@@ -7,16 +7,12 @@
 #include "libcomm/interpose/mpi/interpose.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "libcomm/interpose/interpose_report.h"
 #include "libcomm/interpose/mpi/interpose_comm.h"
 #include "libcomm/interpose/mpi/interpose_handshake.h"
-
-enum { TABLE_MAX_BYTES = 65536 };
 
 static struct {
   int level; /* thread level that the program got; -1: not initialised through here */
@@ -217,25 +213,15 @@ int lcomm_interpose_start(void) {
 /* ------------------------------------------------------------------ stopping */
 
 static void print_report(bool report_only) {
-  char host[256] = "";
-  char *text = interposer.prints ? malloc(TABLE_MAX_BYTES) : NULL;
-  if (!text) {
-    return;
+  if (interposer.prints) {
+    lcomm_interpose_report_show((lcomm_interpose_report_about){.report_only = report_only,
+                                                               .rank = interposer.rank,
+                                                               .ranks = interposer.ranks,
+                                                               .nodes = interposer.nodes,
+                                                               .policy = interposer.policy,
+                                                               .library = "libcomm-mpi",
+                                                               .other = "MPI"});
   }
-  gethostname(host, sizeof(host) - 1);
-  lcomm_interpose_report_about about = {.report_only = report_only,
-                                        .rank = interposer.rank,
-                                        .ranks = interposer.ranks,
-                                        .nodes = interposer.nodes,
-                                        .host = host,
-                                        .policy = interposer.policy,
-                                        .library = "libcomm-mpi",
-                                        .other = "MPI"};
-  size_t length = lcomm_interpose_report_print(&about, text, TABLE_MAX_BYTES);
-  length = length < TABLE_MAX_BYTES ? length : TABLE_MAX_BYTES - 1;
-  ssize_t written = write(STDERR_FILENO, text, length);
-  (void)written;
-  free(text);
 }
 
 void lcomm_interpose_stop(void) {

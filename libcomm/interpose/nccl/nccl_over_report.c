@@ -3,9 +3,6 @@
 
 /* Over NCCL: the table at the end. */
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "libcomm/interpose/interpose_report.h"
 #include "libcomm/interpose/nccl/nccl_over.h"
 
@@ -57,23 +54,11 @@ void lcomm_nccl_record(const lcomm_nccl_sum *sum, lcomm_selection choice, bool t
 }
 
 void lcomm_nccl_report_show(int rank, int ranks, int nodes, const char *policy, bool report_only) {
-  enum { TABLE_MAX_BYTES = 65536 };
-  char host[256] = "", *text = malloc(TABLE_MAX_BYTES);
-  if (!text) {
-    return;
-  }
-  gethostname(host, sizeof(host) - 1);
-  lcomm_interpose_report_about about = {.report_only = report_only,
-                                        .rank = rank,
-                                        .ranks = ranks,
-                                        .nodes = nodes,
-                                        .host = host,
-                                        .policy = policy,
-                                        .library = "libcomm-nccl",
-                                        .other = "NCCL"};
-  size_t length = lcomm_interpose_report_print(&about, text, TABLE_MAX_BYTES);
-  length = length < TABLE_MAX_BYTES ? length : TABLE_MAX_BYTES - 1;
-  ssize_t written = write(STDERR_FILENO, text, length);
-  (void)written;
-  free(text);
+  lcomm_interpose_report_show((lcomm_interpose_report_about){.report_only = report_only,
+                                                             .rank = rank,
+                                                             .ranks = ranks,
+                                                             .nodes = nodes,
+                                                             .policy = policy,
+                                                             .library = "libcomm-nccl",
+                                                             .other = "NCCL"});
 }

@@ -22,30 +22,23 @@ static ncclResult_t make_copy(const lcomm_nccl_call *it) {
 
 /* --------------------------------------------------------- send and receive */
 
+static ncclResult_t submit(const char *name, lcomm_nccl_call call, ncclDataType_t type, int peer,
+                           cudaStream_t stream) {
+  call.root = peer;
+  call.stream = stream;
+  return lcomm_nccl_submit_move(name, call, type);
+}
+
 static ncclResult_t send_to(const char *name, const void *data, size_t count, ncclDataType_t type,
                             int peer, ncclComm_t comm, cudaStream_t stream) {
-  lcomm_nccl_call call = {make_send,
-                          comm,
-                          data,
-                          NULL,
-                          count,
-                          .root = peer,
-                          .stream = stream,
-                          .turn = LCOMM_NCCL_TURN_SENDS};
-  return lcomm_nccl_submit_move(name, call, type);
+  lcomm_nccl_call call = {make_send, comm, data, NULL, count, .turn = LCOMM_NCCL_TURN_SENDS};
+  return submit(name, call, type, peer, stream);
 }
 
 static ncclResult_t receive_from(const char *name, void *data, size_t count, ncclDataType_t type,
                                  int peer, ncclComm_t comm, cudaStream_t stream) {
-  lcomm_nccl_call call = {make_receive,
-                          comm,
-                          NULL,
-                          data,
-                          count,
-                          .root = peer,
-                          .stream = stream,
-                          .turn = LCOMM_NCCL_TURN_RECEIVES};
-  return lcomm_nccl_submit_move(name, call, type);
+  lcomm_nccl_call call = {make_receive, comm, NULL, data, count, .turn = LCOMM_NCCL_TURN_RECEIVES};
+  return submit(name, call, type, peer, stream);
 }
 
 static ncclResult_t send(const void *data, size_t count, ncclDataType_t type, int peer,

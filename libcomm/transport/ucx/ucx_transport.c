@@ -94,17 +94,22 @@ static lcomm_status started(lcomm_ucx_transport *t, record *r, void *request,
   return status;
 }
 
+/* A transfer to or from a peer that cannot be reached has failed. */
+static lcomm_status begin(lcomm_transport *transport, record *r, lcomm_transfer *transfer) {
+  lcomm_status status = check_link(of(transport), r->peer);
+  lcomm_completion_begin(transport, transfer);
+  if (status != LCOMM_OK) {
+    r->state = FAILED;
+    store(transfer, r);
+  }
+  return status;
+}
+
 static lcomm_status ucx_send(lcomm_transport *transport, int peer, uint32_t tag, const void *bytes,
                              size_t size, lcomm_transfer *transfer) {
   lcomm_ucx_transport *t = of(transport);
   record r = {.size = size, .peer = peer, .state = SENDING};
-  lcomm_status status = check_link(t, peer);
-  lcomm_completion_begin(transport, transfer);
-  if (status != LCOMM_OK) {
-    r.state = FAILED;
-    store(transfer, &r);
-    return status;
-  }
+  LCOMM_TRY(begin(transport, &r, transfer));
   return started(t, &r, lcomm_ucx_send(t, peer, lcomm_ucx_tag(t->rank, tag), bytes, size, transfer),
                  transfer);
 }
@@ -113,13 +118,7 @@ static lcomm_status ucx_receive(lcomm_transport *transport, int peer, uint32_t t
                                 size_t capacity, lcomm_transfer *transfer) {
   lcomm_ucx_transport *t = of(transport);
   record r = {.peer = peer, .state = RECEIVING};
-  lcomm_status status = check_link(t, peer);
-  lcomm_completion_begin(transport, transfer);
-  if (status != LCOMM_OK) {
-    r.state = FAILED;
-    store(transfer, &r);
-    return status;
-  }
+  LCOMM_TRY(begin(transport, &r, transfer));
   void *request =
       lcomm_ucx_receive(t, lcomm_ucx_tag(peer, tag), LCOMM_UCX_TAG_ALL, bytes, capacity, transfer);
   return started(t, &r, request, transfer);
