@@ -8,16 +8,11 @@
 
 #include "tests/engine/on_emulated_device.h"
 
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
-}
-
 static const mpi_property properties[] = {
     CALL_PROPERTIES,
     PROPERTY(nothing_is_left_on_the_device),
 };
 
 int main(int argc, char **argv) {
-  setenv("EMULATED_CHURN", "11", 0); /* another thread of the program gets and frees memory */
-  return pausing_device_main(&argc, &argv, WITH_COUNT(properties));
+  return churning_device_main(&argc, &argv, "11", WITH_COUNT(properties));
 }

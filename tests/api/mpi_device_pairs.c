@@ -95,10 +95,6 @@ static void several_are_in_flight(void) {
   end(&it);
 }
 
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
-}
-
 /* The same there. */
 static void kernels_wait_where_streams_cannot(void) {
   emulated_setup setup = {

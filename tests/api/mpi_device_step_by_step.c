@@ -94,10 +94,6 @@ static void a_stream_is_waited_for_unless_it_is_captured(void) {
   check(device->memory.free(there));
 }
 
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
-}
-
 static const mpi_property properties[] = {
     PROPERTY(memory_is_got_while_a_sum_waits_for_other_ranks),
     PROPERTY(who_was_used_or_has_a_thread_is_refused),

@@ -46,10 +46,6 @@ static void calls_return_while_their_stream_is_held(void) {
   end_streamed(&it);
 }
 
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
-}
-
 static const mpi_property properties[] = {
     STREAM_PROPERTIES,
     PROPERTY_OF(2, calls_return_while_their_stream_is_held),

@@ -236,6 +236,16 @@ static inline bool gather_once(lcomm_store *store, size_t size, report *mine) {
   return good;
 }
 
+/* Each time for one such allgather. */
+static inline void meet_again_and_again(const crew *c, int rank, size_t size, report *mine) {
+  mine->good = true;
+  for (int i = 0; i < 20 && mine->good; i++) {
+    lcomm_store *store = meet(c, rank, mine);
+    mine->good = store && gather_once(store, size, mine);
+    lcomm_store_close(store);
+  }
+}
+
 static inline void meet_and_gather(const crew *c, int rank, report *mine) {
   static const size_t sizes[] = {1, 0, 8, 5000, 3, 70000};
   lcomm_store *store = meet(c, rank, mine);

@@ -301,12 +301,7 @@ static void nothing_listens_after_the_meeting(const crew *c, int rank, report *m
 }
 
 static void ranks_meet_at_one_port_again_and_again(const crew *c, int rank, report *mine) {
-  mine->good = true;
-  for (int i = 0; i < 20 && mine->good; i++) {
-    lcomm_store *store = meet(c, rank, mine);
-    mine->good = store && gather_once(store, 1000, mine);
-    lcomm_store_close(store);
-  }
+  meet_again_and_again(c, rank, 1000, mine);
 }
 
 static void ranks_meet_over_ipv6(void **state) {

@@ -293,6 +293,23 @@ static void a_lost_connection_is_told_with_both_ends(void **state) {
 /* Any rank of the tree may be the one that is killed, wherever it is. */
 static int victim;
 
+/* Of nine ranks all but the victim fail, with its name and the reason. */
+static void expect_all_to_name_it(crew_part part, lcomm_status status, const char *reason) {
+  char words[64];
+  crew c = new_crew(9, part);
+  c.timeout_s = FOREVER_S;
+  snprintf(words, sizeof(words), "rank %d (host ", victim);
+  run_crew(&c);
+  for (int rank = 0; rank < c.size; rank++) {
+    if (rank != victim) {
+      expect_failure(&c.reports[rank], status, words);
+      expect_failure(&c.reports[rank], status, reason);
+      assert_true(c.reports[rank].good);
+    }
+  }
+  dismiss(&c);
+}
+
 static void one_is_killed(const crew *c, int rank, report *mine) {
   lcomm_store *store = meet(c, rank, mine);
   mine->good = store && store->tree && gather_once(store, 100, mine);
@@ -306,19 +323,7 @@ static void one_is_killed(const crew *c, int rank, report *mine) {
 static void whoever_is_killed_is_named_by_all(void **state) {
   (void)state;
   for (victim = 1; victim < 9; victim++) {
-    char words[64];
-    crew c = new_crew(9, one_is_killed);
-    c.timeout_s = FOREVER_S;
-    snprintf(words, sizeof(words), "rank %d (host ", victim);
-    run_crew(&c);
-    for (int rank = 0; rank < c.size; rank++) {
-      if (rank != victim) {
-        expect_failure(&c.reports[rank], LCOMM_ERR_TRANSPORT, words);
-        expect_failure(&c.reports[rank], LCOMM_ERR_TRANSPORT, "has gone");
-        assert_true(c.reports[rank].good);
-      }
-    }
-    dismiss(&c);
+    expect_all_to_name_it(one_is_killed, LCOMM_ERR_TRANSPORT, "has gone");
   }
 }
 
@@ -378,30 +383,13 @@ static void one_stands_still(const crew *c, int rank, report *mine) {
 static void who_passes_nothing_on_is_late(void **state) {
   (void)state;
   for (victim = 1; victim <= 3; victim++) {
-    char words[64];
-    crew c = new_crew(9, one_stands_still);
-    c.timeout_s = FOREVER_S;
-    snprintf(words, sizeof(words), "rank %d (host ", victim);
-    run_crew(&c);
-    for (int rank = 0; rank < c.size; rank++) {
-      if (rank != victim) {
-        expect_failure(&c.reports[rank], LCOMM_ERR_TIMEOUT, words);
-        expect_failure(&c.reports[rank], LCOMM_ERR_TIMEOUT, "has sent nothing for 1 s");
-        assert_true(c.reports[rank].good);
-      }
-    }
-    dismiss(&c);
+    expect_all_to_name_it(one_stands_still, LCOMM_ERR_TIMEOUT, "has sent nothing for 1 s");
   }
 }
 
 /* Ranks leave when they have all, while others still wait for it. */
 static void leave_early(const crew *c, int rank, report *mine) {
-  mine->good = true;
-  for (int i = 0; i < 20 && mine->good; i++) {
-    lcomm_store *store = meet(c, rank, mine);
-    mine->good = store && gather_once(store, 200000, mine);
-    lcomm_store_close(store);
-  }
+  meet_again_and_again(c, rank, 200000, mine);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -11,10 +11,6 @@
 
 #include "tests/tensor/change_model.h"
 
-static int two_nodes(void) {
-  return mpi_size < 2 ? 1 : 2;
-}
-
 static const char *const policies[] = {"net=topk:0.02+ef min=1",
                                        "net=int8+ef min=1 algo=direct",
                                        "net=int4 min=1 bucket=32K",

@@ -26,10 +26,6 @@ static void payloads_cross_between_hosts(void) {
   unsetenv("LCOMM_HOSTID");
 }
 
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
-}
-
 static const mpi_property properties[] = {
     PROPERTY(payloads_cross_between_hosts),
     PROPERTY(data_on_devices_meets_data_on_hosts),

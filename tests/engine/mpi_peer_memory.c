@@ -275,6 +275,5 @@ static const mpi_property properties[] = {
 };
 
 int main(int argc, char **argv) {
-  setenv("EMULATED_CHURN", "13", 0); /* another thread of the program gets and frees memory */
-  return pausing_device_main(&argc, &argv, WITH_COUNT(properties));
+  return churning_device_main(&argc, &argv, "13", WITH_COUNT(properties));
 }

@@ -169,10 +169,6 @@ static void what_is_heard_of_later_no_call_opens(void) {
   end(&it);
 }
 
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
-}
-
 static const mpi_property properties[] = {
     PROPERTY(offers_of_the_first_calls_are_made_again),
     PROPERTY(what_is_heard_of_later_no_call_opens),

@@ -145,10 +145,6 @@ static void calls_with_a_residual_are_played(void) {
   }
 }
 
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
-}
-
 /* Payloads whose positions take many blocks of scratch, some of them shorter than others, and read
  * twice by who keeps what was not sent. */
 static void long_payloads_of_top_k_have_scratch(void) {

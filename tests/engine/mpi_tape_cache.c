@@ -49,13 +49,24 @@ static void require_wanted(const held *it, int call) {
           "call %d: other bits than on the host", call);
 }
 
+/* One whose cache has room for one run. */
+static lcomm_comm *begin_small(held *it) {
+  setenv("LCOMM_RUN_CACHE", "1", 1);
+  make_wanted("net=int8 min=1");
+  begin_held(it);
+  return make_driven("net=int8 min=1", mpi_size, LCOMM_PROGRESS_CALLS);
+}
+
+static void end_small(lcomm_comm *comm, held *it) {
+  require_fine(NULL, lcomm_destroy(comm));
+  free_held(it);
+  unsetenv("LCOMM_RUN_CACHE");
+}
+
 /* One after the other: the one before is given up when its call is over, and freed by the next. */
 static void one_run_is_kept_where_there_is_room_for_one(void) {
   held it;
-  setenv("LCOMM_RUN_CACHE", "1", 1);
-  make_wanted("net=int8 min=1");
-  begin_held(&it);
-  lcomm_comm *comm = make_driven("net=int8 min=1", mpi_size, LCOMM_PROGRESS_CALLS);
+  lcomm_comm *comm = begin_small(&it);
   for (int round = 0; round < ROUNDS; round++) {
     restore(&it);
     for (int i = 0; i < CALLS; i += 2) {
@@ -68,18 +79,13 @@ static void one_run_is_kept_where_there_is_room_for_one(void) {
     }
   }
   require(misses_of(comm) == (uint64_t)ROUNDS * (CALLS / 2), "a run of another shape was kept");
-  require_fine(NULL, lcomm_destroy(comm));
-  free_held(&it);
-  unsetenv("LCOMM_RUN_CACHE");
+  end_small(comm, &it);
 }
 
 /* All at once, several of a shape, none of which is freed while it is played. */
 static void runs_in_flight_are_given_up_when_they_are_over(void) {
   held it;
-  setenv("LCOMM_RUN_CACHE", "1", 1);
-  make_wanted("net=int8 min=1");
-  begin_held(&it);
-  lcomm_comm *comm = make_driven("net=int8 min=1", mpi_size, LCOMM_PROGRESS_CALLS);
+  lcomm_comm *comm = begin_small(&it);
   for (int round = 0; round < ROUNDS; round++) {
     restore(&it);
     for (int i = 0; i < CALLS; i++) {
@@ -96,13 +102,7 @@ static void runs_in_flight_are_given_up_when_they_are_over(void) {
   settle(comm);
   int runs = count_runs(comm);
   require(runs <= 2, "%d runs are there", runs);
-  require_fine(NULL, lcomm_destroy(comm));
-  free_held(&it);
-  unsetenv("LCOMM_RUN_CACHE");
-}
-
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
+  end_small(comm, &it);
 }
 
 static const mpi_property properties[] = {

@@ -111,10 +111,6 @@ static void calls_are_those_that_were_counted(void) {
   }
 }
 
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
-}
-
 static int unshared_device_main(int *argc, char ***argv, const mpi_property *properties,
                                 int count) {
   emulated_setup setup = {.devices = 1, .kernels = &lcomm_cuda_kernels_table};

@@ -37,12 +37,8 @@ static void streams_go_on_when_a_rank_gives_up(void) {
 /* A rank that makes no more calls is a silent peer, for streams as for programs. */
 static void streams_go_on_when_a_rank_is_silent(void) {
   held it;
-  lcomm_config config = LCOMM_CONFIG_INIT;
-  config.nodes = mpi_size;
-  config.progress = LCOMM_PROGRESS_CALLS;
-  config.timeout_s = 4;
   make_wanted("net=none");
-  lcomm_comm *comm = make_comm_if_possible(&config);
+  lcomm_comm *comm = make_impatient(mpi_size, 4);
   begin_held(&it);
   sum_before(comm, &it, 2);
   hold(&it);

@@ -219,12 +219,7 @@ static void recordings_end_with_their_graphs(void) {
   launch(&some, it.stream);
   check(device->stream.finish(it.stream));
   free_graph(&some);
-  for (int left = 1; left > 0;) { /* a thread may still be about to see the end of the replay */
-    sum_in_stream(comm, &it, 5);
-    check(device->stream.finish(it.stream));
-    int mine = comm->recordings.first != NULL;
-    MPI_Allreduce(&mine, &left, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  }
+  await_no_recordings(comm, &it);
   require_fine(NULL, lcomm_destroy(comm));
   free_held(&it);
 }
@@ -297,10 +292,6 @@ static void all_collectives_can_be_captured(void) {
   free(got);
   free(expected);
   free_held(&it);
-}
-
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
 }
 
 static const mpi_property properties[] = {

@@ -90,23 +90,9 @@ static void replays_pass_when_a_rank_gives_up(void) {
   begin_held(&it);
   lcomm_comm *comm = make_driven("net=topk:0.05 min=1", mpi_size, LCOMM_PROGRESS_CALLS);
   launchable all = capture_sums(comm, &it, 0, CALLS, 1);
-  launch(&all, it.stream);
-  check(device->stream.finish(it.stream));
-  for (int i = 0; i < 3 && mpi_rank > 0; i++) { /* rank 0 comes to none of them */
-    launch(&all, it.stream);
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (mpi_rank == 0) {
-    (void)lcomm_abort(comm, "no more electricity");
-  }
-  check(device->stream.finish(it.stream));
-  MPI_Barrier(MPI_COMM_WORLD);
-  launch(&all, it.stream);
-  check(device->stream.finish(it.stream));
-  lcomm_status status = lcomm_barrier(comm);
-  require_status_everywhere(comm, status, LCOMM_ERR_ABORTED, "electricity");
+  give_up_in_replays(comm, &all, it.stream);
   check(emulated_capture_begin(it.stream));
-  status = try_sum(comm, &it, 0);
+  lcomm_status status = try_sum(comm, &it, 0);
   require_status_everywhere(comm, status, LCOMM_ERR_ABORTED, "electricity");
   end_without(it.stream);
   (void)lcomm_destroy(comm);
@@ -119,25 +105,11 @@ static void replays_pass_when_a_rank_gives_up(void) {
 /* A rank that never replays is a silent peer. */
 static void a_rank_that_does_not_replay_is_named(void) {
   held it;
-  lcomm_config config = LCOMM_CONFIG_INIT;
-  config.nodes = mpi_size;
-  config.progress = LCOMM_PROGRESS_CALLS;
-  config.timeout_s = 3;
   begin_held(&it);
   make_wanted("net=none");
-  lcomm_comm *comm = make_comm_if_possible(&config);
+  lcomm_comm *comm = make_impatient(mpi_size, 3);
   launchable some = capture_sums(comm, &it, 0, 2, 1);
-  if (mpi_rank > 0) {
-    launch(&some, it.stream);
-  }
-  check(device->stream.finish(it.stream));
-  MPI_Barrier(MPI_COMM_WORLD);
-  lcomm_status status = lcomm_barrier(comm);
-  require(status != LCOMM_OK, "replays were over without rank 0");
-  require(strstr(lcomm_last_error(comm), "rank 0"), "%s", lcomm_last_error(comm));
-  (void)lcomm_destroy(comm);
-  free_graph(&some);
-  free_held(&it);
+  require_rank_0_is_named(comm, &some, &it);
 }
 
 static void the_device_comes_to_an_end(void) {

@@ -172,23 +172,24 @@ static void lanes_wait_for_no_message(void) {
   free_held(&it);
 }
 
+/* A communicator whose calls are captured in `made`, and replayed once. */
+static lcomm_comm *begin_replayed(held *it, launchable *made) {
+  begin_held(it);
+  make_wanted_of("", 1);
+  lcomm_comm *comm = make_driven("", 1, LCOMM_PROGRESS_CALLS);
+  restore(it);
+  *made = capture(comm, it);
+  launch_to_the_end(made, it->stream);
+  return comm;
+}
+
 /* What they need is given back once their graph is gone, by a call. */
 static void recordings_end_with_their_graphs(void) {
   held it;
-  begin_held(&it);
-  make_wanted_of("", 1);
-  lcomm_comm *comm = make_driven("", 1, LCOMM_PROGRESS_CALLS);
-  restore(&it);
-  launchable some = capture(comm, &it);
-  launch(&some, it.stream);
-  check(device->stream.finish(it.stream));
+  launchable some;
+  lcomm_comm *comm = begin_replayed(&it, &some);
   free_graph(&some);
-  for (int left = 1; left > 0;) { /* a thread may still be about to see the end of the replay */
-    sum_in_stream(comm, &it, 5);
-    check(device->stream.finish(it.stream));
-    int mine = comm->recordings.first != NULL;
-    MPI_Allreduce(&mine, &left, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  }
+  await_no_recordings(comm, &it);
   require_fine(NULL, lcomm_destroy(comm));
   free_held(&it);
 }
@@ -219,13 +220,8 @@ static void what_cannot_be_opened_goes_through_the_host(void) {
 /* Results mean nothing then, and nothing waits. */
 static void replays_pass_when_their_communicator_is_gone(void) {
   held it;
-  begin_held(&it);
-  make_wanted_of("", 1);
-  lcomm_comm *comm = make_driven("", 1, LCOMM_PROGRESS_CALLS);
-  restore(&it);
-  launchable some = capture(comm, &it);
-  launch(&some, it.stream);
-  check(device->stream.finish(it.stream));
+  launchable some;
+  lcomm_comm *comm = begin_replayed(&it, &some);
   require_wanted(&it, "before the end");
   require_fine(NULL, lcomm_destroy(comm));
   for (int replay = 0; replay < REPLAYS + mpi_rank; replay++) {
@@ -240,7 +236,7 @@ static void replays_pass_when_their_communicator_is_gone(void) {
   free_held(&it);
 }
 
-static void nothing_is_left_on_the_device(void) {
+static void nothing_is_left_where_the_next_devices_begin(void) {
   require_nothing_left_on_device();
   device = emulated_begin(&(emulated_setup){
       .devices = 2, .kernels = &lcomm_cuda_kernels_table, .seed = 12, .pause_us_max = 50});
@@ -254,20 +250,7 @@ static void replays_pass_when_a_rank_gives_up(void) {
   make_wanted_of("", 1);
   lcomm_comm *comm = make_driven("", 1, LCOMM_PROGRESS_CALLS);
   launchable all = capture(comm, &it);
-  launch(&all, it.stream);
-  check(device->stream.finish(it.stream));
-  for (int i = 0; i < 3 && mpi_rank > 0; i++) { /* rank 0 comes to none of them */
-    launch(&all, it.stream);
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (mpi_rank == 0) {
-    (void)lcomm_abort(comm, "no more electricity");
-  }
-  check(device->stream.finish(it.stream));
-  MPI_Barrier(MPI_COMM_WORLD);
-  launch(&all, it.stream);
-  check(device->stream.finish(it.stream));
-  require_status_everywhere(comm, lcomm_barrier(comm), LCOMM_ERR_ABORTED, "electricity");
+  give_up_in_replays(comm, &all, it.stream);
   (void)lcomm_destroy(comm);
   launch(&all, it.stream);
   check(device->stream.finish(it.stream));
@@ -278,25 +261,11 @@ static void replays_pass_when_a_rank_gives_up(void) {
 /* A rank that never replays is a silent peer: whoever moves messages finds out. */
 static void a_rank_that_does_not_replay_is_named(void) {
   held it;
-  lcomm_config config = LCOMM_CONFIG_INIT;
-  config.nodes = 1;
-  config.progress = LCOMM_PROGRESS_CALLS;
-  config.timeout_s = 3;
   begin_held(&it);
   make_wanted_of("", 1);
-  lcomm_comm *comm = make_comm_if_possible(&config);
+  lcomm_comm *comm = make_impatient(1, 3);
   launchable some = capture(comm, &it);
-  if (mpi_rank > 0) {
-    launch(&some, it.stream);
-  }
-  check(device->stream.finish(it.stream));
-  MPI_Barrier(MPI_COMM_WORLD);
-  lcomm_status status = lcomm_barrier(comm);
-  require(status != LCOMM_OK, "replays were over without rank 0");
-  require(strstr(lcomm_last_error(comm), "rank 0"), "%s", lcomm_last_error(comm));
-  (void)lcomm_destroy(comm);
-  free_graph(&some);
-  free_held(&it);
+  require_rank_0_is_named(comm, &some, &it);
 }
 
 static void the_device_comes_to_an_end(void) {
@@ -310,7 +279,7 @@ static const mpi_property properties[] = {
     PROPERTY(recordings_end_with_their_graphs),
     PROPERTY(what_cannot_be_opened_goes_through_the_host),
     PROPERTY(replays_pass_when_their_communicator_is_gone),
-    PROPERTY(nothing_is_left_on_the_device),
+    PROPERTY(nothing_is_left_where_the_next_devices_begin),
     PROPERTY(replays_pass_when_a_rank_gives_up),
     PROPERTY(a_rank_that_does_not_replay_is_named),
     PROPERTY(the_device_comes_to_an_end),

@@ -85,10 +85,6 @@ static void streams_of_threads(void) {
   pthread_join(thread, NULL);
 }
 
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
-}
-
 static const mpi_property properties[] = {
     PROPERTY(streams_of_the_highest_priority),
     PROPERTY(the_default_stream),

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "libcomm/device/device.h"
-#include "tests/support/mpi_property.h"
+#include "tests/support/require_fine.h"
 
 static const lcomm_device_table *device;
 
@@ -59,9 +59,13 @@ static inline lcomm_comm *make_driven(const char *policy, int nodes, lcomm_progr
   return make_comm_if_possible(&config);
 }
 
-static inline void require_fine(lcomm_comm *comm, lcomm_status status) {
-  const char *why = status == LCOMM_OK ? "" : lcomm_last_error(comm); /* it may be gone */
-  require(status == LCOMM_OK, "%s: %s", lcomm_status_name(status), why);
+/* One without a policy that waits for silent peers for so long. */
+static inline lcomm_comm *make_impatient(int nodes, double timeout_s) {
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  config.nodes = nodes;
+  config.progress = LCOMM_PROGRESS_CALLS;
+  config.timeout_s = timeout_s;
+  return make_comm_if_possible(&config);
 }
 
 #endif

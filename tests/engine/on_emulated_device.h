@@ -14,6 +14,10 @@ static inline void require_nothing_left_on_device(void) {
   require(left == 0, "%d pieces of memory, streams and events are left", left);
 }
 
+static inline void nothing_is_left_on_the_device(void) {
+  require_nothing_left_on_device();
+}
+
 /* The exit code for main: the library takes the emulated devices for real ones. */
 static inline int emulated_device_main(int *argc, char ***argv, const emulated_setup *setup,
                                        const mpi_property *properties, int count) {
@@ -28,6 +32,13 @@ static inline int pausing_device_main(int *argc, char ***argv, const mpi_propert
   emulated_setup setup = {
       .devices = 2, .kernels = &lcomm_cuda_kernels_table, .seed = 11, .pause_us_max = 50};
   return emulated_device_main(argc, argv, &setup, properties, count);
+}
+
+/* The same, and another thread of the program gets and frees memory, at random by the seed. */
+static inline int churning_device_main(int *argc, char ***argv, const char *seed,
+                                       const mpi_property *properties, int count) {
+  setenv("EMULATED_CHURN", seed, 0);
+  return pausing_device_main(argc, argv, properties, count);
 }
 
 #endif

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "libcomm/engine/engine.h"
-#include "tests/support/mpi_property.h"
 #include "tests/support/process_counts.h"
+#include "tests/support/require_fine.h"
 
 /* ----------------------------------------------------------- communicators */
 
@@ -49,11 +49,6 @@ static inline lcomm_comm *make_mode(const char *policy, const char *transport,
 
 static inline lcomm_comm *make_driven(const char *policy, const char *transport, double timeout_s) {
   return make_mode(policy, transport, LCOMM_PROGRESS_THREAD, timeout_s);
-}
-
-static inline void require_fine(lcomm_comm *comm, lcomm_status status) {
-  require(status == LCOMM_OK, "%s: %s", lcomm_status_name(status),
-          status == LCOMM_OK ? "" : lcomm_last_error(comm));
 }
 
 /* Until so many operations are over here, without a call that moves them. */

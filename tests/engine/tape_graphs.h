@@ -7,6 +7,7 @@
 
 #include <time.h>
 
+#include "libcomm/engine/recording.h"
 #include "tests/engine/tape_calls.h"
 
 typedef struct launchable {
@@ -37,9 +38,55 @@ static inline void launch(const launchable *it, void *stream) {
   check(emulated_graph_launch(it->executable, stream));
 }
 
+static inline void launch_to_the_end(const launchable *it, void *stream) {
+  launch(it, stream);
+  check(device->stream.finish(stream));
+}
+
 static inline void free_graph(const launchable *it) {
   check(emulated_executable_destroy(it->executable));
   check(emulated_graph_destroy(it->graph));
+}
+
+/* Calls until no graph is recorded any more. */
+static inline void await_no_recordings(lcomm_comm *comm, const held *it) {
+  for (int left = 1; left > 0;) { /* a thread may still be about to see the end of the replay */
+    sum_in_stream(comm, it, 5);
+    check(device->stream.finish(it->stream));
+    int mine = comm->recordings.first != NULL;
+    MPI_Allreduce(&mine, &left, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  }
+}
+
+/* Rank 0 gives up and comes to none of three launches of the others, nor to one after it. */
+static inline void give_up_in_replays(lcomm_comm *comm, const launchable *all, void *stream) {
+  launch_to_the_end(all, stream);
+  for (int i = 0; i < 3 && mpi_rank > 0; i++) {
+    launch(all, stream);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (mpi_rank == 0) {
+    (void)lcomm_abort(comm, "no more electricity");
+  }
+  check(device->stream.finish(stream));
+  MPI_Barrier(MPI_COMM_WORLD);
+  launch_to_the_end(all, stream);
+  require_status_everywhere(comm, lcomm_barrier(comm), LCOMM_ERR_ABORTED, "electricity");
+}
+
+/* Rank 0 never replays, and is a silent peer; then all is freed. */
+static inline void require_rank_0_is_named(lcomm_comm *comm, const launchable *some, held *it) {
+  if (mpi_rank > 0) {
+    launch(some, it->stream);
+  }
+  check(device->stream.finish(it->stream));
+  MPI_Barrier(MPI_COMM_WORLD);
+  lcomm_status status = lcomm_barrier(comm);
+  require(status != LCOMM_OK, "replays were over without rank 0");
+  require(strstr(lcomm_last_error(comm), "rank 0"), "%s", lcomm_last_error(comm));
+  (void)lcomm_destroy(comm);
+  free_graph(some);
+  free_held(it);
 }
 
 #endif

@@ -6,18 +6,9 @@
  * nowhere else. Going back exchanges the two, and copies nothing. */
 
 #include "libcomm/tensor/residual.h"
-#include "tests/support/mpi_property.h"
+#include "tests/support/require_fine.h"
 
 enum { COUNT = 6000, STEPS = 4 };
-
-static void require_fine(lcomm_comm *comm, lcomm_status status) {
-  require(status == LCOMM_OK, "%s: %s", lcomm_status_name(status),
-          status == LCOMM_OK ? "" : lcomm_last_error(comm));
-}
-
-static int two_nodes(void) {
-  return mpi_size < 2 ? 1 : 2;
-}
 
 typedef struct layer {
   lcomm_comm *comm;

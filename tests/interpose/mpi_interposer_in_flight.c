@@ -130,6 +130,12 @@ static void synchronous_send(interposer_function function, int size) {
   }
 }
 
+static void call_before_both(interposer_function function, const char *when,
+                             MPI_Request requests[2]) {
+  make_call(function, when);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
 static void blocking_receive(interposer_function function, int size) {
   MPI_Request requests[2];
   if (is_first()) {
@@ -140,8 +146,7 @@ static void blocking_receive(interposer_function function, int size) {
   } else {
     send(size, &requests[0]);
     receive(size, &requests[1]);
-    make_call(function, "send posted, call, wait");
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    call_before_both(function, "send posted, call, wait", requests);
   }
 }
 
@@ -154,8 +159,7 @@ static void both_ways(interposer_function function, int size) {
   } else {
     receive(size, &requests[0]);
     send(size, &requests[1]);
-    make_call(function, "both posted, call, wait");
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    call_before_both(function, "both posted, call, wait", requests);
   }
 }
 
@@ -166,8 +170,7 @@ static void test_loop_before(interposer_function function, int size) {
   for (int over = !is_first(); !over; sched_yield()) {
     MPI_Testall(2, requests, &over, MPI_STATUSES_IGNORE);
   }
-  make_call(function, "test loop, call");
-  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  call_before_both(function, "test loop, call", requests);
 }
 
 static void with_every_call(pattern_function pattern, const char *name) {

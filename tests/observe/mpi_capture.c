@@ -11,10 +11,6 @@
 
 #define POLICY "net=topk:0.01+ef min=8K clip=0.001 bucket=64K"
 
-static int two_nodes(void) {
-  return mpi_size < 2 ? 1 : 2;
-}
-
 static void ask(const folder *f, const char *steps) {
   setenv("LCOMM_CAPTURE", f->path, 1);
   if (steps) {

@@ -92,10 +92,6 @@ static void files_are_those_of_the_host(void) {
   (void)remove_tree(there);
 }
 
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
-}
-
 static const mpi_property properties[] = {
     PROPERTY(files_are_those_of_the_host),
     PROPERTY(nothing_is_left_on_the_device),

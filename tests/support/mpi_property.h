@@ -28,4 +28,9 @@ lcomm_comm *make_comm_if_possible(const lcomm_config *config);
 void require_status_everywhere(const lcomm_comm *comm, lcomm_status got, lcomm_status wanted,
                                const char *word);
 
+/* Nodes of a communicator over all ranks: two, where there are ranks for them. */
+static inline int two_nodes(void) {
+  return mpi_size < 2 ? 1 : 2;
+}
+
 #endif

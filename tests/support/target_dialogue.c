@@ -151,24 +151,33 @@ static void hear_answers(fuzz_bytes *in, size_t part) {
   free(all);
 }
 
-static void hear_parts(fuzz_bytes *in, size_t part) {
-  uint8_t *mine = fuzz_allocate(part), *all = fuzz_allocate(RANKS * part);
-  ends others[RANKS];
-  lcomm_store *store = make_store(0);
-  memset(mine, 0x5a, part);
+/* All others say something to rank 0, and no more. */
+static void say_all(fuzz_bytes *in, lcomm_store *store, ends others[RANKS]) {
   for (int rank = 1; rank < RANKS; rank++) {
     others[rank] = connect_ends();
     store->peers[rank].fd = others[rank].ours;
     say(in, others[rank].theirs, fuzz_u16(in));
     hush(others[rank].theirs);
   }
-  int failed = lcomm_store_allgather(store, mine, all, part);
-  check_outcome(store, failed);
-  fuzz_require(failed || memcmp(all, mine, part) == 0, "rank 0 gives its own part");
+}
+
+static void close_all(lcomm_store *store, const ends others[RANKS]) {
   for (int rank = 1; rank < RANKS; rank++) {
     close(others[rank].theirs);
   }
   lcomm_store_close(store);
+}
+
+static void hear_parts(fuzz_bytes *in, size_t part) {
+  uint8_t *mine = fuzz_allocate(part), *all = fuzz_allocate(RANKS * part);
+  ends others[RANKS];
+  lcomm_store *store = make_store(0);
+  memset(mine, 0x5a, part);
+  say_all(in, store, others);
+  int failed = lcomm_store_allgather(store, mine, all, part);
+  check_outcome(store, failed);
+  fuzz_require(failed || memcmp(all, mine, part) == 0, "rank 0 gives its own part");
+  close_all(store, others);
   free(mine);
   free(all);
 }
@@ -187,19 +196,11 @@ static void hear_tree(fuzz_bytes *in, size_t part, bool linking) {
   ends others[RANKS];
   lcomm_store *store = make_store(0);
   grow(store, 2);
-  for (int rank = 1; rank < RANKS; rank++) {
-    others[rank] = connect_ends();
-    store->peers[rank].fd = others[rank].ours;
-    say(in, others[rank].theirs, fuzz_u16(in));
-    hush(others[rank].theirs);
-  }
+  say_all(in, store, others);
   int failed = linking ? lcomm_store_root_link(store) != LCOMM_OK
                        : lcomm_store_allgather(store, mine, all, part);
   check_outcome(store, failed);
-  for (int rank = 1; rank < RANKS; rank++) {
-    close(others[rank].theirs);
-  }
-  lcomm_store_close(store);
+  close_all(store, others);
   free(mine);
   free(all);
 }

@@ -13,10 +13,6 @@
 
 enum { BEFORE = 4, AFTER = 3 };
 
-static int two_nodes(void) {
-  return mpi_size < 2 ? 1 : 2;
-}
-
 typedef struct block {
   uint8_t *bytes;
   size_t size;

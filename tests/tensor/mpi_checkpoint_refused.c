@@ -13,10 +13,6 @@
 
 enum { BEFORE = 3, AFTER = 2 };
 
-static int two_nodes(void) {
-  return mpi_size < 2 ? 1 : 2;
-}
-
 static void save_steps(const folder *f, int steps) {
   model m;
   make_model(&m, MPI_COMM_WORLD, POLICY, two_nodes());

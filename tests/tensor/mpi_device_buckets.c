@@ -369,10 +369,6 @@ static void what_was_left_is_added_to_a_float64_result(void) {
 }
 
 /* Playing needs no numbers that streams of the program wait for. */
-static void nothing_is_left_on_the_device(void) {
-  require_nothing_left_on_device();
-}
-
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
       PROPERTY(sums_have_the_bits_of_the_host),

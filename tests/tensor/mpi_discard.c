@@ -11,20 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/mpi_property.h"
+#include "tests/support/require_fine.h"
 
 enum { TENSORS = 3, STEPS = 6, LARGEST = 6000, CALLS = 3000 };
 
 static const uint64_t sizes[TENSORS] = {LARGEST, 500, 3000};
-
-static void require_fine(lcomm_comm *comm, lcomm_status status) {
-  require(status == LCOMM_OK, "%s: %s", lcomm_status_name(status),
-          status == LCOMM_OK ? "" : lcomm_last_error(comm));
-}
-
-static int two_nodes(void) {
-  return mpi_size < 2 ? 1 : 2;
-}
 
 /* ----------------------------------------------------------------- a run */
 

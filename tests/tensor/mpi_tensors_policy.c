@@ -12,10 +12,6 @@
 
 enum { STEPS = 4 };
 
-static int two_nodes(void) {
-  return mpi_size < 2 ? 1 : 2;
-}
-
 /* ------------------------------------------------------------- bit for bit */
 
 /* One bucket for each tensor; a policy for each tensor as if it were alone. */

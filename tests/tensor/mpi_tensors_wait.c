@@ -13,10 +13,6 @@
 
 enum { STEPS = 4 };
 
-static int two_nodes(void) {
-  return mpi_size < 2 ? 1 : 2;
-}
-
 /* -------------------------------------------------------------- buffers */
 
 static const char *const policies[] = {"net=none", "net=topk:0.05+ef min=1",

@@ -10,16 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/mpi_property.h"
-
-static inline void require_fine(lcomm_comm *comm, lcomm_status status) {
-  require(status == LCOMM_OK, "%s: %s", lcomm_status_name(status),
-          status == LCOMM_OK ? "" : lcomm_last_error(comm));
-}
-
-static inline int two_nodes(void) {
-  return mpi_size < 2 ? 1 : 2;
-}
+#include "tests/support/require_fine.h"
 
 static inline void sum_over_ranks(const float *values, uint64_t count, double *sum) {
   for (uint64_t i = 0; i < count; i++) {

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/tools/fidelity_trained.h"
 #include "tools/fidelity/fidelity_overflow.h"
-#include "tools/fidelity/fidelity_train.h"
 #include "tools/fidelity/fidelity_world.h"
 #include "trainer/train_model.h"
 #include "trainer/train_random.h"
@@ -28,16 +28,9 @@ enum {
 
 static const layer_shape image = {1, 28, 28};
 
-/* 640 images to train on, 450 to test on: no multiple of what is tested at a time. */
-static task shapes(void) {
-  static task data;
-  failure why = {0};
-  if (data.train_count == 0) {
-    assert_int_equal(task_load(0, DATASET_BUILT_IN, 1, &data, &why), 0);
-    task_limit(&data, IMAGES);
-    data.test_count = TESTED;
-  }
-  return data;
+/* 450 to test on: no multiple of what is tested at a time. */
+static task some_shapes(void) {
+  return shapes(IMAGES, TESTED);
 }
 
 static fidelity_outcome train(const char *policy, fidelity_place world, uint64_t seed, float rate) {
@@ -46,21 +39,10 @@ static fidelity_outcome train(const char *policy, fidelity_place world, uint64_t
                                       .epochs = EPOCHS,
                                       .rates = {[OPTIMIZER_SGD] = rate},
                                       .momentum = 0.9f};
-  fidelity_preset preset = {.name = "tested"};
-  snprintf(preset.policy, sizeof preset.policy, "%s", policy);
-  fidelity_cell cell = {.of = {.model = "mlp",
-                               .optimizer = OPTIMIZER_SGD,
-                               .world = world,
-                               .preset = &preset,
-                               .training = &training},
+  fidelity_cell cell = {.of = {.optimizer = OPTIMIZER_SGD, .world = world, .training = &training},
                         .seed = seed};
-  task data = shapes();
-  fidelity_outcome made;
-  failure why = {0};
-  if (fidelity_train(&cell, &data, &made, &why)) {
-    fail_msg("%s", why.text);
-  }
-  return made;
+  task data = some_shapes();
+  return outcome_by(policy, cell, &data);
 }
 
 /* ------------------------------------------------------------ weights that stay */
@@ -88,7 +70,7 @@ static void losses_and_accuracy_are_those_of_weights_and_images_of_the_seed(void
   (void)state;
   for (uint64_t seed = 1; seed <= 7; seed += 6) {
     fidelity_outcome made = train("", (fidelity_place){4, 1}, seed, 0.0f);
-    task data = shapes();
+    task data = some_shapes();
     model net;
     uint32_t order[IMAGES];
     assert_int_equal(model_create("mlp", image, data.classes, BATCH, &net), 0);
@@ -120,7 +102,7 @@ static double bytes_of_cnn(const char *policy) {
   snprintf(preset.policy, sizeof preset.policy, "%s", policy);
   fidelity_cell cell = {
       .of = {.model = "cnn", .world = {2, 1}, .preset = &preset, .training = &training}, .seed = 1};
-  task data = shapes();
+  task data = some_shapes();
   fidelity_outcome made;
   failure why = {0};
   data.train_count = 40;
@@ -230,7 +212,7 @@ static void the_optimiser_skips_a_step_that_is_lost(void **state) {
                                .preset = &preset,
                                .training = &training},
                         .seed = 1};
-  task data = shapes();
+  task data = some_shapes();
   fidelity_outcome clean, spoilt;
   failure why = {0};
   assert_int_equal(fidelity_train(&cell, &data, &clean, &why), 0);

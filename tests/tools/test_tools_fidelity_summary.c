@@ -42,17 +42,28 @@ static void cases_are_compared_at_equal_seeds(void **state) {
   assert_int_equal(elsewhere.accuracy.count, 0);
 }
 
-static void only_seeds_of_both_are_compared(void **state) {
+typedef struct trained {
+  size_t cell;
+  double accuracy, bytes;
+} trained;
+
+/* Of the second case, once `count` cells were trained. */
+static fidelity_summary summary_of(void **state, const trained *cells, size_t count) {
   const char *path = path_in(state);
   fidelity_options o = parse(small_grid, TOOL_RUN);
-  fidelity_summary a;
-  put(path, &o.grid, 0, 0.90, 800);
-  put(path, &o.grid, 2, 0.80, 900);
-  put(path, &o.grid, 3, 0.90, 100);
-  put(path, &o.grid, 4, 0.10, 300);
+  fidelity_summary made;
+  for (size_t i = 0; i < count; i++) {
+    put(path, &o.grid, cells[i].cell, cells[i].accuracy, cells[i].bytes);
+  }
   fidelity_store store = read_store(path);
-  fidelity_summarise(&o.grid, 1, &store, &a);
+  fidelity_summarise(&o.grid, 1, &store, &made);
   fidelity_store_free(&store);
+  return made;
+}
+
+static void only_seeds_of_both_are_compared(void **state) {
+  static const trained cells[] = {{0, 0.90, 800}, {2, 0.80, 900}, {3, 0.90, 100}, {4, 0.10, 300}};
+  fidelity_summary a = summary_of(state, cells, sizeof cells / sizeof cells[0]);
   assert_int_equal(a.accuracy.count, 2);
   assert_int_equal(a.difference.count, 1);
   assert_true(fabs(a.difference.mean) < 1e-9);
@@ -62,17 +73,9 @@ static void only_seeds_of_both_are_compared(void **state) {
 
 /* Not of all seeds that it has. */
 static void the_deviation_is_that_of_the_reference_at_the_seeds_of_both(void **state) {
-  const char *path = path_in(state);
-  fidelity_options o = parse(small_grid, TOOL_RUN);
-  fidelity_summary a;
-  put(path, &o.grid, 0, 0.900, 800);
-  put(path, &o.grid, 1, 0.901, 800);
-  put(path, &o.grid, 2, 0.700, 800);
-  put(path, &o.grid, 3, 0.890, 100);
-  put(path, &o.grid, 4, 0.895, 100);
-  fidelity_store store = read_store(path);
-  fidelity_summarise(&o.grid, 1, &store, &a);
-  fidelity_store_free(&store);
+  static const trained cells[] = {
+      {0, 0.900, 800}, {1, 0.901, 800}, {2, 0.700, 800}, {3, 0.890, 100}, {4, 0.895, 100}};
+  fidelity_summary a = summary_of(state, cells, sizeof cells / sizeof cells[0]);
   assert_true(fabs(a.reference_deviation - sqrt(0.005)) < 1e-9);
   assert_true(fabs(a.difference.mean + 0.8) < 1e-9);
   assert_int_equal(a.verdict, FIDELITY_BELOW);

@@ -18,8 +18,8 @@
 #include <string.h>
 
 #include "tests/support/unit_tests.h"
+#include "tests/tools/fidelity_trained.h"
 #include "tools/fidelity/fidelity_meeting.h"
-#include "tools/fidelity/fidelity_train.h"
 #include "tools/fidelity/fidelity_world.h"
 #include "trainer/train_random.h"
 
@@ -167,35 +167,13 @@ static void a_policy_that_makes_no_sense_is_said(void **state) {
 
 /* ----------------------------------------------------------------- training */
 
-static task shapes(void) {
-  static task data;
-  failure why = {0};
-  if (data.train_count == 0) {
-    assert_int_equal(task_load(0, DATASET_BUILT_IN, 1, &data, &why), 0);
-    task_limit(&data, 640);
-    data.test_count = 400;
-  }
-  return data;
-}
-
 static fidelity_outcome train(const char *policy, fidelity_place world, uint64_t seed) {
   static const fidelity_training training = {
       .batch = 64, .images = 640, .epochs = 4, .rates = {0.05f, 0.002f}, .momentum = 0.9f};
-  fidelity_preset preset = {.name = "tested"};
-  snprintf(preset.policy, sizeof preset.policy, "%s", policy);
-  fidelity_cell cell = {.of = {.model = "mlp",
-                               .optimizer = OPTIMIZER_ADAM,
-                               .world = world,
-                               .preset = &preset,
-                               .training = &training},
+  fidelity_cell cell = {.of = {.optimizer = OPTIMIZER_ADAM, .world = world, .training = &training},
                         .seed = seed};
-  task data = shapes();
-  fidelity_outcome made;
-  failure why = {0};
-  if (fidelity_train(&cell, &data, &made, &why)) {
-    fail_msg("%s", why.text);
-  }
-  return made;
+  task data = shapes(640, 400);
+  return outcome_by(policy, cell, &data);
 }
 
 static void equal_cells_have_equal_outcomes(void **state) {
@@ -231,14 +209,11 @@ static void a_model_of_text_learns(void **state) {
                                .training = &training},
                         .seed = 1};
   task data;
-  fidelity_outcome made;
   failure why = {0};
   assert_int_equal(task_load(model_context("gpt-nano"), DATASET_BUILT_IN, 1, &data, &why), 0);
   task_limit(&data, 160);
   data.test_count = 32;
-  if (fidelity_train(&cell, &data, &made, &why)) {
-    fail_msg("%s", why.text);
-  }
+  fidelity_outcome made = outcome_of(&cell, &data);
   task_free(&data);
   assert_true(made.steps == 40 && made.bytes > 0);
   assert_true(made.curve[made.curve_count - 1] < 0.8f * made.curve[0]);
@@ -251,7 +226,7 @@ static void a_batch_that_cannot_be_spread_is_refused(void **state) {
   static const fidelity_preset preset = {"fp32", ""};
   fidelity_cell cell = {
       .of = {.model = "mlp", .world = {3, 1}, .preset = &preset, .training = &training}, .seed = 1};
-  task data = shapes();
+  task data = shapes(640, 400);
   fidelity_outcome made;
   failure why = {0};
   assert_int_equal(fidelity_train(&cell, &data, &made, &why), -1);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "tests/support/unit_tests.h"
+#include "tests/tools/posed_world.h"
 #include "tools/simulation/simulate_study.h"
 
 /* ------------------------------------------------------------------ cache */
@@ -185,36 +186,22 @@ static void sums_by_top_k_take_their_additions(void **state) {
       "\"memcpy_gb_s\": {\"median\": 900000}},"
       "{\"operation\": \"decode\", \"size_bytes\": 64, \"gb_s\": {\"median\": 900000}},"
       "{\"operation\": \"add\", \"size_bytes\": 64, \"gb_s\": {\"median\": 1}}]}]}";
-  static simulate_speeds speeds;
-  simulate_world world;
-  simulate_workload workload;
+  posed it = {.speeds = simulate_speeds_built_in(SIMULATE_IN_MEMORY)};
   simulate_result result;
-  lcomm_policy policy;
-  lcomm_topo topo;
   lcomm_why error;
-  char why[SIMULATE_WHY_MAX];
   simulate_settings settings = {.cards = 1, .steps = 1};
   for (int i = 0; i < LCOMM_LINK_COUNT; i++) {
     settings.links[i] = (simulate_link){.bytes_per_s = 1e14};
   }
-  speeds = simulate_speeds_built_in(SIMULATE_IN_MEMORY);
-  assert_true(simulate_speeds_parse(text, strlen(text), SIMULATE_IN_MEMORY, &speeds, why));
-  assert_int_equal(lcomm_policy_parse("net=topk:0.01+ef", &policy, &error), LCOMM_OK);
-  assert_int_equal(simulate_world_pose(4, 1, &topo, why), LCOMM_OK);
-  assert_true(simulate_workload_formula(1000000, 1000000, 0, &workload));
-  simulate_world_request request = {.topo = &topo,
-                                    .policy = &policy,
-                                    .workload = &workload,
-                                    .speeds = &speeds,
-                                    .dtype = LCOMM_FLOAT32,
-                                    .symmetry = SIMULATE_SYMMETRY_OFF};
-  assert_true(simulate_world_make(&request, &world, why));
-  assert_true(simulate_engine_run(&world, &workload, &settings, NULL, &result, why));
+  assert_true(simulate_speeds_parse(text, strlen(text), SIMULATE_IN_MEMORY, &it.speeds, it.why));
+  assert_int_equal(lcomm_policy_parse("net=topk:0.01+ef", &it.policy, &error), LCOMM_OK);
+  assert_int_equal(simulate_world_pose(4, 1, &it.topo, it.why), LCOMM_OK);
+  assert_true(simulate_workload_formula(1000000, 1000000, 0, &it.workload));
+  assert_true(make_world(&it, SIMULATE_SYMMETRY_OFF));
+  assert_true(simulate_engine_run(&it.world, &it.workload, &settings, NULL, &result, it.why));
   double vector_s = 4e6 / 1e9;
   assert_true(fabs(result.step_s - 3 * vector_s) < 0.05 * vector_s);
-  simulate_world_free(&world);
-  simulate_workload_free(&workload);
-  lcomm_topo_free(&topo);
+  free_posed(&it);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -17,6 +17,7 @@
 
 #include "codecs/wire.h"
 #include "tests/support/unit_tests.h"
+#include "tests/tools/posed_world.h"
 #include "tools/simulation/simulate_engine.h"
 #include "tools/simulation/simulate_links.h"
 
@@ -81,36 +82,25 @@ static void count_plans(const simulate_world_request *request, const simulate_wo
 
 static found simulate(const given *it) {
   found made = {0};
-  char why[SIMULATE_WHY_MAX] = "";
   lcomm_why error;
-  lcomm_topo topo;
-  lcomm_policy policy;
-  simulate_workload workload;
-  simulate_world world;
-  simulate_speeds speeds = {.copy_gb_s = 0};
+  posed of = {.why = ""};
   if (!it->free_codecs) {
-    speeds = simulate_speeds_built_in(SIMULATE_IN_MEMORY);
+    of.speeds = simulate_speeds_built_in(SIMULATE_IN_MEMORY);
   }
-  assert_int_equal(lcomm_policy_parse(it->policy, &policy, &error), LCOMM_OK);
-  assert_int_equal(simulate_world_pose(it->nodes, it->ranks, &topo, why), LCOMM_OK);
-  assert_true(simulate_workload_formula(it->parameters, it->tensor, it->compute_s, &workload));
-  simulate_world_request request = {.topo = &topo,
-                                    .policy = &policy,
-                                    .workload = &workload,
-                                    .speeds = &speeds,
-                                    .dtype = LCOMM_FLOAT32,
-                                    .symmetry = it->symmetry};
-  bool good = simulate_world_make(&request, &world, why) &&
-              simulate_engine_run(&world, &workload, &it->settings, NULL, &made.result, why);
+  assert_int_equal(lcomm_policy_parse(it->policy, &of.policy, &error), LCOMM_OK);
+  assert_int_equal(simulate_world_pose(it->nodes, it->ranks, &of.topo, of.why), LCOMM_OK);
+  assert_true(simulate_workload_formula(it->parameters, it->tensor, it->compute_s, &of.workload));
+  bool good =
+      make_world(&of, it->symmetry) &&
+      simulate_engine_run(&of.world, &of.workload, &it->settings, NULL, &made.result, of.why);
   if (!good) {
-    print_error("%d x %d, %s: %s\n", it->nodes, it->ranks, it->policy, why);
+    print_error("%d x %d, %s: %s\n", it->nodes, it->ranks, it->policy, of.why);
   }
   assert_true(good);
-  made.symmetric = world.symmetric;
-  count_plans(&request, &world, &made);
-  simulate_world_free(&world);
-  simulate_workload_free(&workload);
-  lcomm_topo_free(&topo);
+  made.symmetric = of.world.symmetric;
+  simulate_world_request request = request_of(&of, it->symmetry);
+  count_plans(&request, &of.world, &made);
+  free_posed(&of);
   return made;
 }
 
@@ -308,31 +298,18 @@ static void a_simulation_gives_the_same_every_time(void **state) {
 
 static void what_cannot_be_simulated_is_refused_with_a_sentence(void **state) {
   (void)state;
-  char why[SIMULATE_WHY_MAX] = "";
   lcomm_why error;
-  lcomm_topo topo;
-  lcomm_policy policy;
-  simulate_workload workload;
-  simulate_world world;
-  simulate_speeds speeds = simulate_speeds_built_in(SIMULATE_IN_MEMORY);
+  posed it = {.speeds = simulate_speeds_built_in(SIMULATE_IN_MEMORY)};
   assert_int_equal(
-      lcomm_topo_load("node 0 host a ranks 0 1\nnode 1 host b ranks 2\n", &topo, &error), LCOMM_OK);
-  assert_int_equal(lcomm_policy_parse("", &policy, &error), LCOMM_OK);
-  assert_true(simulate_workload_formula(1000, 1000, 0, &workload));
-  simulate_world_request request = {.topo = &topo,
-                                    .policy = &policy,
-                                    .workload = &workload,
-                                    .speeds = &speeds,
-                                    .dtype = LCOMM_FLOAT32,
-                                    .symmetry = SIMULATE_SYMMETRY_ON};
-  assert_false(simulate_world_make(&request, &world, why));
-  assert_true(why[0] != '\0');
-  request.symmetry = SIMULATE_SYMMETRY_AUTO;
-  assert_true(simulate_world_make(&request, &world, why));
-  assert_false(world.symmetric);
-  simulate_world_free(&world);
-  simulate_workload_free(&workload);
-  lcomm_topo_free(&topo);
+      lcomm_topo_load("node 0 host a ranks 0 1\nnode 1 host b ranks 2\n", &it.topo, &error),
+      LCOMM_OK);
+  assert_int_equal(lcomm_policy_parse("", &it.policy, &error), LCOMM_OK);
+  assert_true(simulate_workload_formula(1000, 1000, 0, &it.workload));
+  assert_false(make_world(&it, SIMULATE_SYMMETRY_ON));
+  assert_true(it.why[0] != '\0');
+  assert_true(make_world(&it, SIMULATE_SYMMETRY_AUTO));
+  assert_false(it.world.symmetric);
+  free_posed(&it);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -5,20 +5,8 @@
 # A step is the same step however its samples are spread over ranks and batches.
 set -u
 
-# shellcheck source=tests/support/expect.sh
-. "$(dirname "$0")/../support/expect.sh"
-show_more() { tail -n 5 out | sed 's/^/  | /'; }
-cd "$work" || exit 2
-
-# hash RANKS OPTION...: of the weights at the end
-hash() {
-  local ranks=$1
-  shift
-  rm -f log
-  timeout -k 5 "$limit" "$launch" "$ranks" "$build/train" --data builtin --log log "$@" >out 2>&1 </dev/null
-  sed -nE 's/^[{]"event":"final".*"weights_hash":"(0x[0-9a-f]+)".*/\1/p' log
-}
-same() { [ -n "$1" ] && [ "$1" = "$2" ]; }
+# shellcheck source=tests/support/train_script.sh
+. "$(dirname "$0")/../support/train_script.sh"
 
 images="--model mlp --images 640 --epochs 1"
 # shellcheck disable=SC2086 # several options

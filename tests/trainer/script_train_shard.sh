@@ -6,25 +6,8 @@
 # memory, and checkpoints.
 set -u
 
-# shellcheck source=tests/support/expect.sh
-. "$(dirname "$0")/../support/expect.sh"
-show_more() { tail -n 5 out | sed 's/^/  | /'; }
-cd "$work" || exit 2
-
-# run RANKS OPTION...
-run() {
-  rm -f log
-  timeout -k 5 "$limit" "$launch" "$1" "$build/train" --data builtin --log log "${@:2}" >out 2>&1 </dev/null
-}
-final() { sed -nE 's/^[{]"event":"final".*"'"$1"'":"?([0-9a-fx.e+-]+).*/\1/p' log | tail -n 1; }
-# hash RANKS OPTION...: of the weights at the end
-hash() {
-  run "$@"
-  final weights_hash
-}
-same() { [ -n "$1" ] && [ "$1" = "$2" ]; }
-# close A B PERCENT
-close() { awk -v a="$1" -v b="$2" -v p="$3" 'BEGIN { d = a - b; d = d < 0 ? -d : d; exit !(a != "" && d * 100 <= p * b) }'; }
+# shellcheck source=tests/support/train_script.sh
+. "$(dirname "$0")/../support/train_script.sh"
 
 # all_alike NAME RANKS OPTION...: with both stages the bits of none
 all_alike() {

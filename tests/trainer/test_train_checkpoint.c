@@ -36,16 +36,16 @@ static void fill(saved *made) {
   made->first[2] = -7.5f;
 }
 
-static const char *write_to(const folder *in, const saved *from, char path[PATH_SIZE]) {
+static void write_to(const folder *in, saved *from, char path[PATH_SIZE]) {
   checkpoint_file file;
   failure why = {0};
+  fill(from);
   snprintf(path, PATH_SIZE, "%s/trainer", in->path);
   assert_int_equal(checkpoint_begin(path, &from->head, &file, &why), 0);
   assert_int_equal(checkpoint_put(&file, from->weights, WEIGHTS, &why), 0);
   assert_int_equal(checkpoint_put(&file, from->first, FIRST, &why), 0);
   assert_int_equal(checkpoint_finish(&file, &why), 0);
   checkpoint_close(&file);
-  return path;
 }
 
 /* In other pieces than it was written. */
@@ -76,7 +76,6 @@ static void what_is_written_is_read(void **state) {
   char path[PATH_SIZE];
   saved from, to;
   failure why = {0};
-  fill(&from);
   write_to(*state, &from, path);
   assert_int_equal(read_from(path, &to, &why), 0);
   assert_memory_equal(&to.head, &from.head, sizeof from.head);
@@ -87,7 +86,6 @@ static void what_is_written_is_read(void **state) {
 static void a_file_that_was_cut_anywhere_is_refused(void **state) {
   char path[PATH_SIZE];
   saved from, to;
-  fill(&from);
   write_to(*state, &from, path);
   FILE *file = fopen(path, "rb");
   assert_non_null(file);
@@ -106,7 +104,6 @@ static void any_bit_that_flips_is_seen(void **state) {
   char path[PATH_SIZE];
   uint8_t bytes[FILE_MAX];
   saved from, to;
-  fill(&from);
   write_to(*state, &from, path);
   FILE *file = fopen(path, "rb+");
   assert_non_null(file);
@@ -131,7 +128,6 @@ static void a_file_that_goes_on_is_refused(void **state) {
   char path[PATH_SIZE];
   saved from, to;
   failure why = {0};
-  fill(&from);
   write_to(*state, &from, path);
   FILE *file = fopen(path, "ab");
   assert_non_null(file);
@@ -147,7 +143,6 @@ static void vectors_of_another_training_are_refused(void **state) {
   checkpoint_file file;
   checkpoint head;
   failure why = {0};
-  fill(&from);
   write_to(*state, &from, path);
   assert_int_equal(checkpoint_open(path, &file, &head, &why), 0);
   assert_int_equal(checkpoint_expect(&file, WEIGHTS, &why), -1);

@@ -300,7 +300,7 @@ static const mpi_property properties[] = {
     PROPERTY(a_group_begins_when_the_outermost_ends),
     PROPERTY(a_group_holds_calls_of_several_communicators),
     PROPERTY(what_libcomm_has_not_is_refused_on_all_ranks),
-    PROPERTY(nothing_is_left_on_the_device),
+    PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
 RUN_PROPERTIES(alone_main, properties)

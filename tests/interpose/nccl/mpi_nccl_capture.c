@@ -88,7 +88,7 @@ static const mpi_property properties[] = {
     PROPERTY(calls_are_replayed_with_the_data_of_then),
     PROPERTY(compressed_sums_are_replayed),
     PROPERTY(what_cannot_be_replayed_is_refused),
-    PROPERTY(nothing_is_left_on_the_device),
+    PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
 RUN_PROPERTIES(alone_main, properties)

@@ -161,7 +161,7 @@ static const mpi_property properties[] = {
     PROPERTY(what_is_none_is_refused),
     PROPERTY(rules_know_names),
     PROPERTY(calls_with_one_are_those_without),
-    PROPERTY(nothing_is_left_on_the_device),
+    PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
 RUN_PROPERTIES(alone_main, properties)

@@ -13,10 +13,8 @@ static void chosen_sums_are_compressed_and_equal_on_all_ranks(void) {
   bool is_alone = mpi_size == 1;
   (void)sums_below();
   put_floats(it.from, mpi_rank, SUM_COUNT);
-  fine(ncclAllReduce(it.from, it.to, SUM_COUNT, ncclFloat32, ncclSum, it.comm, it.stream));
-  is_equal_everywhere(holds_sum(it.stream, it.to, 0, SUM_COUNT, mpi_size, is_alone));
-  fine(ncclAllReduce(it.from, it.from, SUM_COUNT, ncclFloat32, ncclSum, it.comm, it.stream));
-  is_equal_everywhere(holds_sum(it.stream, it.from, 0, SUM_COUNT, mpi_size, is_alone));
+  sum_is_right(&it, it.to, is_alone);
+  sum_is_right(&it, it.from, is_alone);
   require(sums_below() == (is_alone ? 2 : 0), "NCCL has made some of them, or none");
   end(&it);
 }
@@ -25,8 +23,7 @@ static void exact_policies_give_exact_sums_of_libcomms(void) {
   world it = begin_over("net=none min=1K");
   (void)sums_below();
   put_floats(it.from, mpi_rank, SUM_COUNT);
-  fine(ncclAllReduce(it.from, it.to, SUM_COUNT, ncclFloat32, ncclSum, it.comm, it.stream));
-  is_equal_everywhere(holds_sum(it.stream, it.to, 0, SUM_COUNT, mpi_size, true));
+  sum_is_right(&it, it.to, true);
   require(sums_below() == (mpi_size == 1), "NCCL has made it");
   end(&it);
 }
@@ -197,7 +194,7 @@ static const mpi_property properties[] = {
     PROPERTY(streams_are_in_order_whoever_makes_the_calls),
     PROPERTY(a_group_that_is_simulated_makes_nothing),
     PROPERTY(the_time_of_a_forwarded_sum_is_printed),
-    PROPERTY(nothing_is_left_on_the_device),
+    PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
 RUN_PROPERTIES(over_main, properties)

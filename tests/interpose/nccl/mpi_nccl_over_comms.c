@@ -29,34 +29,37 @@ static void one_that_does_not_block_is_ready_when_libcomm_is(void) {
   end(&it);
 }
 
+static ncclComm_t make_by(ncclUniqueId id) {
+  ncclComm_t comm = NULL;
+  fine(ncclCommInitRank(&comm, mpi_size, id, mpi_rank));
+  return comm;
+}
+
+static void sums_are_nccls(ncclComm_t comm, world *it) {
+  sums_are(comm, it, 0, 1, false);
+  fine(ncclCommDestroy(comm));
+  end(it);
+}
+
 static void inside_a_node_they_are_nccls(void) {
   world it = begin_over(lossy);
-  ncclComm_t comm = NULL;
   ncclUniqueId id = share_id();
   setenv("LCOMM_NODES", "1", 1);
-  fine(ncclCommInitRank(&comm, mpi_size, id, mpi_rank));
-  sums_are(comm, &it, 0, 1, false);
-  fine(ncclCommDestroy(comm));
-  end(&it);
+  sums_are_nccls(make_by(id), &it);
 }
 
 /* An id of a process without libcomm: nothing is in it but NCCL's own bytes. */
 static void without_a_place_to_meet_they_are_nccls(void) {
   world it = begin_over(lossy);
-  ncclComm_t comm = NULL;
   ncclUniqueId id = share_id();
   lcomm_nccl_place place;
   require(lcomm_nccl_place_take(&id, &place), "an id has no place");
-  fine(ncclCommInitRank(&comm, mpi_size, id, mpi_rank));
-  sums_are(comm, &it, 0, 1, false);
-  fine(ncclCommDestroy(comm));
-  end(&it);
+  sums_are_nccls(make_by(id), &it);
 }
 
 /* The last rank runs as if without libcomm: the others do not wait for it for long. */
 static void if_one_rank_does_not_come_they_are_nccls(void) {
   world it = begin_over(lossy);
-  ncclComm_t comm = NULL;
   ncclUniqueId id = share_id();
   lcomm_nccl_place place;
   const char *before = getenv("LCOMM_TIMEOUT_S");
@@ -64,26 +67,20 @@ static void if_one_rank_does_not_come_they_are_nccls(void) {
   if (mpi_rank == mpi_size - 1) {
     require(lcomm_nccl_place_take(&id, &place), "an id has no place");
   }
-  fine(ncclCommInitRank(&comm, mpi_size, id, mpi_rank));
+  ncclComm_t comm = make_by(id);
   if (before) {
     setenv("LCOMM_TIMEOUT_S", before, 1);
   } else {
     unsetenv("LCOMM_TIMEOUT_S");
   }
-  sums_are(comm, &it, 0, 1, false);
-  fine(ncclCommDestroy(comm));
-  end(&it);
+  sums_are_nccls(comm, &it);
 }
 
 static void if_their_policies_differ_they_are_nccls(void) {
   world it = begin_over(lossy);
-  ncclComm_t comm = NULL;
   ncclUniqueId id = share_id();
   setenv("LCOMM_POLICY", mpi_rank == 0 ? "net=bf16 min=1K" : lossy, 1);
-  fine(ncclCommInitRank(&comm, mpi_size, id, mpi_rank));
-  sums_are(comm, &it, 0, 1, false);
-  fine(ncclCommDestroy(comm));
-  end(&it);
+  sums_are_nccls(make_by(id), &it);
 }
 
 /* ------------------------------------------------------------------- ending */
@@ -114,7 +111,7 @@ static const mpi_property properties[] = {
     PROPERTY(if_one_rank_does_not_come_they_are_nccls),
     PROPERTY(if_their_policies_differ_they_are_nccls),
     PROPERTY(ranks_end_them_in_any_order),
-    PROPERTY(nothing_is_left_on_the_device),
+    PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
 RUN_PROPERTIES(over_main, properties)

@@ -27,31 +27,30 @@ static void all_are(world *it, bool libcomms, bool exact) {
   (void)sums_below();
   for (int i = 0; i < SUMS; i++) {
     put_floats(it->from, mpi_rank, SUM_COUNT);
-    fine(ncclAllReduce(it->from, it->to, SUM_COUNT, ncclFloat32, ncclSum, it->comm, it->stream));
-    is_equal_everywhere(holds_sum(it->stream, it->to, 0, SUM_COUNT, mpi_size, exact));
+    sum_is_right(it, it->to, exact);
   }
   int below = sums_below();
   require(below == (libcomms ? 0 : SUMS), "NCCL has made %d", below);
 }
 
 static void the_ranks_obey_at_the_same_sum(void) {
+  static const struct {
+    const char *words;
+    bool libcomms, exact;
+  } cases[] = {{"on", true, false},
+               {"off", false, true},
+               {"on", true, false},
+               {"policy net=none min=1K", true, true},
+               {"policy net=nonsense", true, true},
+               {"off", false, true},
+               {"on", true, false},
+               {"what is this", true, false}};
   say("on");
   world it = begin_over("net=int8 min=1K");
-  all_are(&it, true, false);
-  say("off");
-  all_are(&it, false, true);
-  say("on");
-  all_are(&it, true, false);
-  say("policy net=none min=1K");
-  all_are(&it, true, true);
-  say("policy net=nonsense");
-  all_are(&it, true, true);
-  say("off");
-  all_are(&it, false, true);
-  say("on");
-  all_are(&it, true, false);
-  say("what is this");
-  all_are(&it, true, false);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    say(cases[i].words);
+    all_are(&it, cases[i].libcomms, cases[i].exact);
+  }
   end(&it);
 }
 
@@ -86,7 +85,7 @@ static const mpi_property properties[] = {
     PROPERTY(the_ranks_obey_at_the_same_sum),
     PROPERTY(in_groups_they_obey_at_the_end),
     PROPERTY(the_file_is_removed),
-    PROPERTY(nothing_is_left_on_the_device),
+    PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
 /* Ranks of one launcher share the file. */

@@ -208,13 +208,8 @@ static void threads_have_a_rank_each(void) {
 static double applied[SUM_COUNT];
 
 static void apply(const device_rank *it) {
-  static float values[SUM_COUNT];
   check(device->use(0));
-  check(device->stream.finish(it->stream));
-  from_device(values, it->to, sizeof(values));
-  for (int i = 0; i < SUM_COUNT; i++) {
-    applied[i] += (double)values[i];
-  }
+  add_from_device(applied, it->to, SUM_COUNT, it->stream);
 }
 
 static double largest_difference(int steps) {
@@ -251,10 +246,13 @@ static void what_is_left_out_comes_later(void) {
 }
 
 static const mpi_property properties[] = {
-    PROPERTY(a_group_has_sums_of_all_ranks), PROPERTY(sums_of_a_group_are_in_order_with_streams),
-    PROPERTY(a_group_has_parts_of_sums),     PROPERTY(all_devices_of_one_call_are_ranks),
-    PROPERTY(threads_have_a_rank_each),      PROPERTY(what_is_left_out_comes_later),
-    PROPERTY(nothing_is_left_on_the_device),
+    PROPERTY(a_group_has_sums_of_all_ranks),
+    PROPERTY(sums_of_a_group_are_in_order_with_streams),
+    PROPERTY(a_group_has_parts_of_sums),
+    PROPERTY(all_devices_of_one_call_are_ranks),
+    PROPERTY(threads_have_a_rank_each),
+    PROPERTY(what_is_left_out_comes_later),
+    PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
 RUN_PROPERTIES(over_main, properties)

@@ -108,13 +108,8 @@ enum { EACH = 1500 };
 static double part[EACH];
 
 static void part_of_sum(const world *it) {
-  static float values[EACH];
   fine(ncclReduceScatter(it->from, it->to, EACH, ncclFloat32, ncclSum, it->comm, it->stream));
-  check(device->stream.finish(it->stream));
-  from_device(values, it->to, sizeof(values));
-  for (int i = 0; i < EACH; i++) {
-    part[i] += (double)values[i];
-  }
+  add_from_device(part, it->to, EACH, it->stream);
 }
 
 static double difference_of_parts(int steps) {
@@ -160,7 +155,7 @@ static const mpi_property properties[] = {
     PROPERTY(what_is_left_out_comes_later),
     PROPERTY(in_groups_as_well),
     PROPERTY(parts_that_ranks_get_are_made_up_for),
-    PROPERTY(nothing_is_left_on_the_device),
+    PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
 RUN_PROPERTIES(over_main, properties)

@@ -28,7 +28,7 @@ static void many_leave_nothing(void) {
 
 static const mpi_property properties[] = {
     PROPERTY(many_leave_nothing),
-    PROPERTY(nothing_is_left_on_the_device),
+    PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
 RUN_PROPERTIES(over_main, properties)

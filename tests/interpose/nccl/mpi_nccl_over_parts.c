@@ -107,7 +107,7 @@ static const mpi_property properties[] = {
     PROPERTY(what_is_left_after_a_shrink_has_sums_of_its_own),
     PROPERTY(one_that_does_not_block_is_shrunk),
     PROPERTY(rules_know_names_and_sizes),
-    PROPERTY(nothing_is_left_on_the_device),
+    PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
 RUN_PROPERTIES(over_main, properties)

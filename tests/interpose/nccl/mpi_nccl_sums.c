@@ -220,7 +220,7 @@ static const mpi_property properties[] = {
     PROPERTY(sums_with_factors),
     PROPERTY(any_stream_is_followed),
     PROPERTY(what_is_not_there_is_refused_on_all_ranks),
-    PROPERTY(nothing_is_left_on_the_device),
+    PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
 RUN_PROPERTIES(alone_main, properties)

@@ -96,6 +96,22 @@ static inline void is_equal_everywhere(uint64_t hash) {
   require(hash == first, "other bits than on rank 0");
 }
 
+/* A sum of `from`, which put_floats() has filled: to the bit, or within the bound of int8. */
+static inline void sum_is_right(const world *it, int *to, bool exact) {
+  fine(ncclAllReduce(it->from, to, SUM_COUNT, ncclFloat32, ncclSum, it->comm, it->stream));
+  is_equal_everywhere(holds_sum(it->stream, to, 0, SUM_COUNT, mpi_size, exact));
+}
+
+/* The values `there`, when the stream has come so far, are added to `sum`. */
+static inline void add_from_device(double *sum, const int *there, int count, cudaStream_t stream) {
+  static float values[ROOM];
+  check(device->stream.finish(stream));
+  from_device(values, there, (size_t)count * sizeof(float));
+  for (int i = 0; i < count; i++) {
+    sum[i] += (double)values[i];
+  }
+}
+
 /* ------------------------------------------------------------ communicators */
 
 static const char lossy[] = "net=int8 min=1K";

@@ -132,7 +132,7 @@ static inline void wait_for_threads(void) {
   }
 }
 
-static inline void nothing_is_left_on_the_device(void) {
+static inline void nothing_of_threads_is_left_on_the_device(void) {
   wait_for_threads();
   require_nothing_left_on_device();
 }

@@ -175,6 +175,15 @@ static int damaging_allgather(void *context, const void *send, void *receive, si
   return status;
 }
 
+/* It cannot be opened, with these words. */
+static void require_refused(forked *self, lcomm_status expected, const char *words) {
+  lcomm_why why;
+  lcomm_transport *t = NULL;
+  lcomm_status status = try_open(self, &t, &why);
+  forked_require(self, status == expected, "status %d", (int)status);
+  forked_require(self, strstr(why.text, words) != NULL, "'%s'", why.text);
+}
+
 static void damaged_address_is_no_address(forked *self) {
   static const struct {
     int damaged;
@@ -183,8 +192,6 @@ static void damaged_address_is_no_address(forked *self) {
                {LABELS, LCOMM_UCX_LABEL_SIZE + 3, LCOMM_UCX_OFFER_SIZE - LCOMM_UCX_LABEL_SIZE},
                {LABELS, SIZE_MAX, 0},
                {ADDRESSES, 3, 0}};
-  lcomm_why why;
-  lcomm_transport *t = NULL;
   honest = self->boot;
   self->boot.allgather = damaging_allgather;
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -192,9 +199,7 @@ static void damaged_address_is_no_address(forked *self) {
     damaged = cases[i].damaged;
     place = cases[i].place;
     lcomm_ucx_short_address = cases[i].short_address;
-    lcomm_status status = try_open(self, &t, &why);
-    forked_require(self, status == LCOMM_ERR_TRANSPORT, "status %d", (int)status);
-    forked_require(self, strstr(why.text, "a damaged one came") != NULL, "'%s'", why.text);
+    require_refused(self, LCOMM_ERR_TRANSPORT, "a damaged one came");
   }
 }
 
@@ -212,24 +217,15 @@ static void long_addresses_are_exchanged_by_themselves(forked *self) {
 /* -------------------------------------------------------- UCX is not there */
 
 static void missing_library_is_said(forked *self) {
-  lcomm_why why;
-  lcomm_transport *t = NULL;
   lcomm_ucx_library = "libnothing.so.0";
-  lcomm_status status = try_open(self, &t, &why);
-  forked_require(self, status == LCOMM_ERR_UNSUPPORTED, "status %d", (int)status);
-  forked_require(self, strstr(why.text, "libnothing.so.0 cannot be loaded: ") == why.text, "'%s'",
-                 why.text);
+  require_refused(self, LCOMM_ERR_UNSUPPORTED, "libnothing.so.0 cannot be loaded: ");
   forked_require(self, !lcomm_ucx_version(), "it has a version");
 }
 
 /* Not the right library, which has none of the functions. */
 static void library_without_the_functions_is_said(forked *self) {
-  lcomm_why why;
-  lcomm_transport *t = NULL;
   lcomm_ucx_library = "libm.so.6";
-  lcomm_status status = try_open(self, &t, &why);
-  forked_require(self, status == LCOMM_ERR_UNSUPPORTED, "status %d", (int)status);
-  forked_require(self, strstr(why.text, "has no function ucp_") != NULL, "'%s'", why.text);
+  require_refused(self, LCOMM_ERR_UNSUPPORTED, "has no function ucp_");
 }
 
 static void rank_without_the_library_does_not_hold_up_the_others(forked *self) {
