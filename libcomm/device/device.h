@@ -182,8 +182,8 @@ void *lcomm_device_memory_of(int ordinal, size_t size, int (*get)(size_t size, v
 const lcomm_device_table *lcomm_device_in_use(void);
 
 /* A thread that must not come to wait for a device, because the device waits for it: from bar to
- * unbar, which takes bar's answer, it calls no function of a table. The emulated device ends a
- * process that does. The threads of this library are barred for good. */
+ * unbar, which takes bar's answer, it calls no function of a table but explain. The emulated device
+ * ends a process that does. The threads of this library are barred for good. */
 bool lcomm_device_bar(void);
 void lcomm_device_unbar(bool before);
 bool lcomm_device_is_barred(void);

@@ -209,7 +209,30 @@ static void kernels_run_in_the_order_of_their_stream(void **state) {
 
 /* ------------------------------------------------------------------- barred */
 
-static int end_of_barred(bool calls) {
+static int ask_count(void) {
+  int count = 0;
+  return device->count(&count);
+}
+
+static int ask_facts(void) {
+  lcomm_device_facts facts;
+  return device->facts(0, &facts);
+}
+
+static int ask_version(void) {
+  int driver = 0, runtime = 0;
+  return device->version(&driver, &runtime);
+}
+
+static int ask_text(void) {
+  return device->explain(0) ? 0 : -1;
+}
+
+static int finish_all(void) {
+  return device->stream.finish(NULL);
+}
+
+static int end_of_barred(int (*call)(void)) {
   int status = 0;
   pid_t child = fork();
   if (child == 0) {
@@ -217,9 +240,9 @@ static int end_of_barred(bool calls) {
     signal(SIGABRT, SIG_DFL);
     device = emulated_begin(&setup);
     bool before = lcomm_device_bar();
-    CHECK(calls ? device->stream.finish(NULL) : 0);
+    CHECK(call());
     lcomm_device_unbar(before);
-    CHECK(device->stream.finish(NULL));
+    CHECK(finish_all());
     _exit(0);
   }
   waitpid(child, &status, 0);
@@ -228,8 +251,11 @@ static int end_of_barred(bool calls) {
 
 static void a_thread_that_is_barred_calls_no_device(void **state) {
   (void)state;
-  assert_int_equal(end_of_barred(false), 0);
-  assert_int_equal(end_of_barred(true), SIGABRT);
+  static int (*const calls[])(void) = {finish_all, ask_count, ask_facts, ask_version};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    assert_int_equal(end_of_barred(calls[i]), SIGABRT);
+  }
+  assert_int_equal(end_of_barred(ask_text), 0);
 }
 
 /* ------------------------------------------------------------------- refused */
