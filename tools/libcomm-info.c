@@ -24,7 +24,7 @@
 
 /* ----------------------------------------------------------------- plans */
 
-static lcomm_plan_request request_of(const info_options *o, size_t size) {
+lcomm_plan_request info_request_of(const info_options *o, size_t size) {
   return (lcomm_plan_request){.collective = LCOMM_COLLECTIVE_ALLREDUCE,
                               .count = o->sizes[size] / lcomm_dtype_size(o->dtype),
                               .dtype = o->dtype,
@@ -36,7 +36,7 @@ static int print_traffic(const info_options *o, const lcomm_policy *policy,
   for (size_t i = 0; i < o->size_count; i++) {
     lcomm_why why;
     char text[8192];
-    lcomm_plan_request request = request_of(o, i);
+    lcomm_plan_request request = info_request_of(o, i);
     if (lcomm_plan_traffic_print(&request, policy, topo, text, sizeof(text), &why) != LCOMM_OK) {
       return info_complain("no plan:", why.text);
     }
@@ -48,23 +48,33 @@ static int print_traffic(const info_options *o, const lcomm_policy *policy,
 lcomm_plan *info_plan_of(const info_options *o, size_t size, const lcomm_policy *policy,
                          const lcomm_topo *topo, lcomm_why *why) {
   lcomm_plan *plan = NULL;
-  lcomm_plan_request request = request_of(o, size);
+  lcomm_plan_request request = info_request_of(o, size);
   bool made = lcomm_plan_create(&request, policy, topo, o->rank, &plan, why) == LCOMM_OK;
   return made ? plan : NULL;
 }
 
+static void print_calls_of(const char *where, const lcomm_tape_calls *calls) {
+  printf("  %s  %llu calls of CUDA: %llu launches, %llu copies, %llu of numbers, %llu of events\n",
+         where, (unsigned long long)lcomm_tape_calls_all(calls),
+         (unsigned long long)calls->launches, (unsigned long long)calls->copies,
+         (unsigned long long)calls->numbers, (unsigned long long)calls->events);
+}
+
 /* What an operation costs its caller on a device. */
-static void print_calls(lcomm_plan *plan) {
-  lcomm_tape_calls calls;
-  if (lcomm_tape_count(plan, &calls) != LCOMM_OK) {
+static void print_calls(const lcomm_tape_case *it) {
+  lcomm_tape_calls calls, captured;
+  if (lcomm_tape_count(it, &calls) != LCOMM_OK ||
+      lcomm_tape_count_captured(it, &captured) != LCOMM_OK) {
     printf("  on devices  no memory to count calls of CUDA\n");
     return;
   }
-  printf("  on devices  %llu calls of CUDA: %llu launches, %llu copies, %llu of numbers, %llu of "
-         "events\n",
-         (unsigned long long)lcomm_tape_calls_all(&calls), (unsigned long long)calls.launches,
-         (unsigned long long)calls.copies, (unsigned long long)calls.numbers,
-         (unsigned long long)calls.events);
+  print_calls_of("on devices", &calls);
+  print_calls_of("in a graph", &captured);
+  if (calls.stay > 0) {
+    printf("  on peers    %llu payloads are read where peers have made them, %llu of them by gates "
+           "in a graph\n",
+           (unsigned long long)calls.stay, (unsigned long long)captured.gates);
+  }
 }
 
 static int print_plans(const info_options *o, const lcomm_policy *policy, const lcomm_topo *topo) {
@@ -79,7 +89,8 @@ static int print_plans(const info_options *o, const lcomm_policy *policy, const 
     lcomm_plan_describe_timed(plan, topo, &speeds, text, sizeof(text));
     printf("%s%s", i > 0 || !o->only_plan ? "\n" : "", text);
     if (topo->all_have_devices && topo->size > 1) {
-      print_calls(plan);
+      const lcomm_tape_case it = {info_request_of(o, i), policy, topo, o->rank};
+      print_calls(&it);
     }
     lcomm_plan_destroy(plan);
   }

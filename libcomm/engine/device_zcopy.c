@@ -58,11 +58,17 @@ static bool exports(const lcomm_run *run, const lcomm_step *step) {
          lcomm_device_may_stay(run->comm, step->peer);
 }
 
+/* Results that go on between nodes are on the host of whoever sends them. */
+static bool comes_from_host(const lcomm_run *run, uint32_t slot) {
+  return run->plan->schedule.slots[slot].stage == LCOMM_STAGE_RESULT &&
+         lcomm_allreduce_forwards(&run->comm->topo, &run->plan->shape);
+}
+
 static bool is_fetched(const lcomm_run *run, const lcomm_step *step) {
   return step->kind == LCOMM_STEP_RECV && may_stay(run, step->slot) &&
          lcomm_slot_is(&run->slots[step->slot], LCOMM_SLOT_PROMPT) &&
          !lcomm_slot_is(&run->slots[step->slot], LCOMM_SLOT_FORWARDED) &&
-         lcomm_device_may_stay(run->comm, step->peer);
+         !comes_from_host(run, step->slot) && lcomm_device_may_stay(run->comm, step->peer);
 }
 
 /* Slots whose messages are all of a kind get a trait. */
@@ -83,12 +89,16 @@ static void mark_slots(lcomm_run *run, lcomm_slot_trait trait,
   }
 }
 
+void lcomm_device_zcopy_find_exported(lcomm_run *run) {
+  if (run->device->can_share) {
+    mark_slots(run, LCOMM_SLOT_EXPORTS, exports);
+  }
+}
+
 lcomm_status lcomm_device_zcopy_make(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   uint32_t slots = run->plan->schedule.slot_count, exported = 0;
-  if (device->can_share) {
-    mark_slots(run, LCOMM_SLOT_EXPORTS, exports);
-  }
+  lcomm_device_zcopy_find_exported(run);
   for (uint32_t i = 0; i < slots; i++) {
     exported += lcomm_slot_is(&run->slots[i], LCOMM_SLOT_EXPORTS);
   }

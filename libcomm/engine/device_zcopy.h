@@ -33,6 +33,8 @@ lcomm_status lcomm_device_zcopy_make(lcomm_run *run);
 void lcomm_device_zcopy_free(lcomm_run *run);
 /* What the memory handles say, once the memory is there. */
 void lcomm_device_zcopy_describe(lcomm_run *run);
+/* Its first part: which slots peers may read. */
+void lcomm_device_zcopy_find_exported(lcomm_run *run);
 /* Which slots lanes fetch; `late` steps may wait for a message of this rank to be over. */
 void lcomm_device_zcopy_find_fetched(lcomm_run *run, const bool *late);
 

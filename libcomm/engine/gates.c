@@ -48,7 +48,7 @@ static bool is_sent(const lcomm_run *run, const lcomm_step *step) {
          lcomm_slot_is(&run->slots[step->slot], LCOMM_SLOT_EXPORTS);
 }
 
-static bool is_fetched(const lcomm_run *run, const lcomm_step *step) {
+bool lcomm_gates_may_await(const lcomm_run *run, const lcomm_step *step) {
   return step->kind == LCOMM_STEP_RECV && is_near(run, step) &&
          lcomm_slot_is(&run->slots[step->slot], LCOMM_SLOT_FETCHED);
 }
@@ -66,7 +66,7 @@ static uint32_t count_messages(const lcomm_run *run) {
   return count;
 }
 
-static bool make_tables(const lcomm_run *run, lcomm_gates *gates) {
+bool lcomm_gates_make_tables(const lcomm_run *run, lcomm_gates *gates) {
   size_t steps = (size_t)run->plan->schedule.step_count + 1;
   gates->slots = run->plan->schedule.slot_count;
   gates->files = calloc((size_t)gates->ranks, sizeof *gates->files);
@@ -83,6 +83,7 @@ static bool make_numbers(lcomm_gates *gates) {
   }
   gates->numbers = memory;
   tell(&gates->numbers[LCOMM_GATES_NUMBER], 1);
+  tell(&gates->numbers[LCOMM_GATES_ONE], 1);
   tell(&gates->numbers[LCOMM_GATES_PASSED], 0);
   return true;
 }
@@ -113,7 +114,7 @@ lcomm_status lcomm_gates_make(lcomm_run *run, lcomm_gates **made, lcomm_gate_car
   gates->ranks = topo->node_size[topo->node[run->comm->rank]];
   gates->mine = local(run->comm, run->comm->rank);
   gates->file = -1;
-  if (!make_tables(run, gates)) {
+  if (!lcomm_gates_make_tables(run, gates)) {
     return LCOMM_ERR_MEMORY;
   }
   if (messages == 0 || !make_numbers(gates)) {
@@ -151,14 +152,22 @@ void lcomm_gates_open(lcomm_run *run, lcomm_gates *gates, const lcomm_gate_card 
     }
   }
   for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
-    if (is_fetched(run, &run->plan->schedule.steps[i])) {
+    if (lcomm_gates_may_await(run, &run->plan->schedule.steps[i])) {
       take(run, gates, &run->plan->schedule.steps[i]);
     }
   }
 }
 
-/* Nobody opens the file any more. A SEND that waits for more than its ENCODE leaves later than the
- * lane comes past it. */
+static bool stays(const lcomm_run *run, const lcomm_step *step) {
+  return is_sent(run, step) && run->device->share.stays[step->slot];
+}
+
+/* A SEND that waits for more than its ENCODE leaves later than the lane comes past it. */
+bool lcomm_gates_may_write(const lcomm_run *run, const lcomm_step *step) {
+  return stays(run, step) && step->waits_for == 1;
+}
+
+/* Nobody opens the file any more. */
 void lcomm_gates_commit(lcomm_run *run, lcomm_gates *gates) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   lcomm_shm_file_close(gates->file);
@@ -171,18 +180,18 @@ void lcomm_gates_commit(lcomm_run *run, lcomm_gates *gates) {
   lcomm_share_fix(run);
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
-    bool stays = is_sent(run, step) && run->device->share.stays[step->slot];
-    lcomm_gate_entry *own = stays ? mine(run, gates, step) : NULL;
-    lcomm_gate_entry *its = stays ? theirs(run, gates, step) : NULL;
+    lcomm_gate_entry *own = stays(run, step) ? mine(run, gates, step) : NULL;
+    lcomm_gate_entry *its = stays(run, step) ? theirs(run, gates, step) : NULL;
     if (own && its) {
-      tell(&own->stays, step->waits_for == 1 ? LCOMM_GATE_HAS_GATE : LCOMM_GATE_STAYS);
-      gates->gates[i] = step->waits_for == 1 ? &its->gate : NULL;
+      bool has_gate = lcomm_gates_may_write(run, step);
+      tell(&own->stays, has_gate ? LCOMM_GATE_HAS_GATE : LCOMM_GATE_STAYS);
+      gates->gates[i] = has_gate ? &its->gate : NULL;
     }
   }
 }
 
 /* Computations whose messages all have gates, and those that wait for none. */
-static void find_all(const lcomm_schedule *schedule, lcomm_gates *gates) {
+void lcomm_gates_find_all(const lcomm_schedule *schedule, lcomm_gates *gates) {
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     gates->are_all[i] = true;
   }
@@ -199,7 +208,7 @@ void lcomm_gates_join(lcomm_run *run, lcomm_gates *gates) {
   const lcomm_schedule *schedule = &run->plan->schedule;
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
-    if (!is_fetched(run, step)) {
+    if (!lcomm_gates_may_await(run, step)) {
       gates->count += gates->gates[i] != NULL;
       continue;
     }
@@ -210,7 +219,7 @@ void lcomm_gates_join(lcomm_run *run, lcomm_gates *gates) {
     run->tape->from[step->slot] = gates->from[step->slot];
     gates->count += has_gate;
   }
-  find_all(schedule, gates);
+  lcomm_gates_find_all(schedule, gates);
 }
 
 void lcomm_gates_free(lcomm_gates *gates) {
@@ -244,6 +253,13 @@ lcomm_device_gate lcomm_gate_task(const lcomm_gates *gates, lcomm_device_number_
   return (lcomm_device_gate){.task = task,
                              .place = gates->gates[step],
                              .number = &gates->numbers[LCOMM_GATES_NUMBER],
+                             .passed = &gates->numbers[LCOMM_GATES_PASSED]};
+}
+
+lcomm_device_gate lcomm_gate_number(const lcomm_gates *gates, uint32_t *place) {
+  return (lcomm_device_gate){.task = LCOMM_DEVICE_WRITE,
+                             .place = place,
+                             .number = &gates->numbers[LCOMM_GATES_ONE],
                              .passed = &gates->numbers[LCOMM_GATES_PASSED]};
 }
 

@@ -59,6 +59,9 @@ bool lcomm_gates_are_all(const lcomm_gates *gates, uint32_t step);
 lcomm_device_gate lcomm_gate_task(const lcomm_gates *gates, lcomm_device_number_task task,
                                   uint32_t step);
 
+/* A number of the recording is written, as gates are. */
+lcomm_device_gate lcomm_gate_number(const lcomm_gates *gates, uint32_t *place);
+
 /* ------------------------------------------------------------------ replaying */
 
 /* Where a payload with a gate is at its sender; NULL for other slots. */

@@ -28,20 +28,32 @@ typedef struct lcomm_gate_file {
   void *memory; /* of its owner's run, open here, or NULL */
 } lcomm_gate_file;
 
-/* Pinned numbers. */
-enum { LCOMM_GATES_NUMBER, LCOMM_GATES_PASSED, LCOMM_GATES_NUMBERS };
+/* Pinned numbers: that of the replay that comes; not 0: lanes wait for no gate; what recordings
+ * write (recording.h). */
+enum { LCOMM_GATES_NUMBER, LCOMM_GATES_PASSED, LCOMM_GATES_ONE, LCOMM_GATES_NUMBERS };
 
 struct lcomm_gates {
   const lcomm_device_table *table;
   int ranks, mine; /* of the node */
   int file;
   lcomm_gate_file *files; /* per rank of the node */
-  uint32_t *numbers;      /* the replay that comes; not 0: lanes wait for no gate */
-  uint32_t **gates;       /* per step that is a message, or NULL */
-  bool *are_all;          /* per step that is a computation */
-  const uint8_t **from;   /* per slot */
+  uint32_t *numbers;
+  uint32_t **gates;     /* per step that is a message, or NULL */
+  bool *are_all;        /* per step that is a computation */
+  const uint8_t **from; /* per slot */
   uint32_t count, slots;
 };
+
+/* Room for what is known of each step and slot of a run. */
+bool lcomm_gates_make_tables(const lcomm_run *run, lcomm_gates *gates);
+
+/* Of a message inside the node, once it is known what stays on devices: may the lane of its sender
+ * write a gate, the lane of its receiver await one? It has one where both may. */
+bool lcomm_gates_may_write(const lcomm_run *run, const lcomm_step *send);
+bool lcomm_gates_may_await(const lcomm_run *run, const lcomm_step *receive);
+
+/* gates->gates are known: so is which computations wait for nothing else. */
+void lcomm_gates_find_all(const lcomm_schedule *schedule, lcomm_gates *gates);
 
 /* This rank's file; -1: there is none. */
 int lcomm_gate_file_make(lcomm_gates *gates, uint32_t messages);

@@ -136,10 +136,10 @@ static void close_gone(lcomm_comm *comm, const lcomm_peer_memory *newer) {
   }
 }
 
-static lcomm_peer_memory *find_untried(const lcomm_run *run) {
+static lcomm_peer_memory *find_undecided(const lcomm_run *run) {
   bool in_time = run->device->share.begun < LCOMM_OPENING_OPERATIONS;
   lcomm_peer_memory *it = in_time ? run->comm->runs.peer_memory : NULL;
-  while (it && (it->is_tried || it->plan != run->plan->hash)) {
+  while (it && (it->is_decided || it->plan != run->plan->hash)) {
     it = it->next;
   }
   return it;
@@ -154,9 +154,9 @@ static bool is_of_this_process(const lcomm_comm *comm, int peer) {
 void lcomm_peer_memory_open(const lcomm_run *run) {
   lcomm_comm *comm = run->comm;
   int ordinal = run->plan->location.device;
-  for (lcomm_peer_memory *it = find_untried(run); it; it = find_untried(run)) {
+  for (lcomm_peer_memory *it = find_undecided(run); it; it = find_undecided(run)) {
     close_gone(comm, it);
-    it->is_tried = true;
+    it->is_decided = true;
     it->ordinal = ordinal;
     if (!lcomm_device_may_stay(comm, it->peer)) {
       continue;

@@ -25,12 +25,12 @@ enum {
 typedef struct lcomm_peer_memory {
   int peer;
   lcomm_device_ipc memory;
-  uint64_t plan; /* the hash of the plan whose payloads lie there */
-  bool is_tried; /* a call has tried to open it, */
-  int ordinal;   /* on this device; */
-  uint8_t *base; /* it is open there, or NULL */
-  bool is_mine;  /* of this process: there is nothing to close */
-  bool is_asked; /* it was offered since it was last taken */
+  uint64_t plan;   /* the hash of the plan whose payloads lie there */
+  bool is_decided; /* a call has opened it, or could not, */
+  int ordinal;     /* on this device; */
+  uint8_t *base;   /* it is open there, or NULL */
+  bool is_mine;    /* of this process: there is nothing to close */
+  bool is_asked;   /* it was offered since it was last taken */
   struct lcomm_peer_memory *next;
 } lcomm_peer_memory;
 

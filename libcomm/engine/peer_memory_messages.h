@@ -46,4 +46,9 @@ static inline void lcomm_take_add(lcomm_take_message *take, uint32_t message) {
   }
 }
 
+/* The two ends of a message of what is taken, of a run at each: all that lanes of a run fetch of a
+ * peer, and what its owner learns from it. */
+void lcomm_share_take_all(const lcomm_run *run, int peer, lcomm_take_message *take);
+void lcomm_share_learn(lcomm_run *run, const lcomm_take_message *take);
+
 #endif

@@ -103,32 +103,43 @@ static lcomm_run_share *find_share(const lcomm_comm *comm, uint64_t allocation) 
   return it;
 }
 
+void lcomm_share_learn(lcomm_run *run, const lcomm_take_message *take) {
+  for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
+    const lcomm_step *step = &run->plan->schedule.steps[i];
+    if (is_exported(run, step) && step->peer == take->rank) {
+      lcomm_share_set_answer(run, i, lcomm_take_has(take, step->message));
+    }
+  }
+}
+
 void lcomm_peer_memory_taken(lcomm_comm *comm, const void *bytes) {
   lcomm_take_message take;
   memcpy(&take, bytes, sizeof(take));
   lcomm_run_share *share = find_share(comm, take.allocation);
-  for (uint32_t i = 0; share && i < share->run->plan->schedule.step_count; i++) {
-    const lcomm_step *step = &share->run->plan->schedule.steps[i];
-    if (is_exported(share->run, step) && step->peer == take.rank) {
-      share->answers[i] =
-          lcomm_take_has(&take, step->message) ? LCOMM_SHARE_TAKEN : LCOMM_SHARE_REFUSED;
-    }
+  if (share) {
+    lcomm_share_learn(share->run, &take);
   }
 }
 
 /* ----------------------------------------------------------------- reader */
 
+void lcomm_share_take_all(const lcomm_run *run, int peer, lcomm_take_message *take) {
+  const lcomm_schedule *schedule = &run->plan->schedule;
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    const lcomm_step *step = &schedule->steps[i];
+    if (step->kind == LCOMM_STEP_RECV && step->peer == peer &&
+        lcomm_slot_is(&run->slots[step->slot], LCOMM_SLOT_FETCHED)) {
+      lcomm_take_add(take, step->message);
+    }
+  }
+}
+
 /* What could not be opened is refused. */
 static void take(const lcomm_run *run, const lcomm_peer_memory *memory) {
-  const lcomm_schedule *schedule = &run->plan->schedule;
   lcomm_take_message message = {
       .kind = LCOMM_CONTROL_TAKE, .rank = run->comm->rank, .allocation = memory->memory.allocation};
-  for (uint32_t i = 0; memory->base && i < schedule->step_count; i++) {
-    const lcomm_step *step = &schedule->steps[i];
-    if (step->kind == LCOMM_STEP_RECV && step->peer == memory->peer &&
-        lcomm_slot_is(&run->slots[step->slot], LCOMM_SLOT_FETCHED)) {
-      lcomm_take_add(&message, step->message);
-    }
+  if (memory->base) {
+    lcomm_share_take_all(run, memory->peer, &message);
   }
   lcomm_control_send(run->comm, memory->peer, &message, sizeof(message));
 }
@@ -155,7 +166,7 @@ void lcomm_share_begin(lcomm_run *run) {
     offer(run, share);
   }
   for (lcomm_peer_memory *it = run->comm->runs.peer_memory; it; it = it->next) {
-    if (it->is_asked && it->is_tried && it->plan == run->plan->hash &&
+    if (it->is_asked && it->is_decided && it->plan == run->plan->hash &&
         it->ordinal == run->device->ordinal) {
       it->is_asked = false;
       take(run, it);

@@ -31,7 +31,7 @@ static bool rounds_by_chance(const lcomm_plan *plan) {
   return any;
 }
 
-static lcomm_status make_seed(lcomm_recording *it) {
+lcomm_status lcomm_recording_make_seed(lcomm_recording *it) {
   const lcomm_device_memory *memory = &it->run->device->table->memory;
   if (!rounds_by_chance(it->run->plan)) {
     return LCOMM_OK;
@@ -65,7 +65,7 @@ static lcomm_status keep_graph(lcomm_recording *it, void *stream) {
 
 static lcomm_status make_parts(lcomm_recording *it, void *stream, uint64_t capture) {
   LCOMM_TRY(take_lanes(it->run, capture));
-  LCOMM_TRY(make_seed(it));
+  LCOMM_TRY(lcomm_recording_make_seed(it));
   LCOMM_TRY(lcomm_acknowledgements_make(it));
   LCOMM_TRY(lcomm_tape_record(it->run));
   return keep_graph(it, stream); /* last: nothing fails while the graph has it */
@@ -79,7 +79,7 @@ static bool has_messages(const lcomm_plan *plan) {
   return any;
 }
 
-static lcomm_status add_recording(lcomm_run *run) {
+lcomm_status lcomm_recording_add(lcomm_run *run) {
   lcomm_recording *it = calloc(1, sizeof *it);
   if (!it) {
     return LCOMM_ERR_MEMORY;
@@ -103,7 +103,7 @@ static lcomm_status fail(lcomm_comm *comm, lcomm_run *run, lcomm_status status) 
 
 static lcomm_status create_run(lcomm_comm *comm, lcomm_plan *plan, lcomm_run **run) {
   LCOMM_TRY(lcomm_run_create(comm, plan, LCOMM_SEQUENCE_SPACE_CALLS, run));
-  return add_recording(*run);
+  return lcomm_recording_add(*run);
 }
 
 lcomm_status lcomm_recording_create(lcomm_comm *comm, lcomm_plan *plan,

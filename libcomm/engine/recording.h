@@ -70,6 +70,10 @@ lcomm_status lcomm_recording_create(lcomm_comm *comm, lcomm_plan *plan,
                                     lcomm_recording **recording);
 lcomm_status lcomm_recording_complete(lcomm_recording *recording, void *stream, uint64_t capture);
 
+/* Parts of both: the recording of a run, and what its seeds need. MEMORY, SYSTEM. */
+lcomm_status lcomm_recording_add(lcomm_run *run);
+lcomm_status lcomm_recording_make_seed(lcomm_recording *recording);
+
 /* Between the two: give it up, as the communicator has failed. */
 void lcomm_recording_give_up(lcomm_recording *recording);
 

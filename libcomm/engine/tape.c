@@ -51,7 +51,10 @@ static bool fetches(const lcomm_run *run, const lcomm_step *step) {
 static void announce_reads(const lcomm_run *run) {
   for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
     const lcomm_step *step = &run->plan->schedule.steps[i];
-    run->tape->steps[i].announces |= !lcomm_step_is_message(step) && fetches(run, step);
+    lcomm_tape_step *it = &run->tape->steps[i];
+    bool reads = !lcomm_step_is_message(step) && fetches(run, step);
+    it->only_read = reads && !it->announces;
+    it->announces |= reads;
   }
 }
 

@@ -28,6 +28,7 @@ typedef struct lcomm_tape_step {
   uint32_t last;  /* of its group (../sched/lane_group.h): they are played together */
   bool awaits;    /* messages: it has a `go` */
   bool announces; /* messages wait for it: it has a `ready` */
+  bool only_read; /* ... because it reads what is to be released, and nothing is sent of it */
   bool is_joined; /* lanes after its own wait for its event; of the last of a group */
   void *event;    /* of those */
   /* The last group of each lane before its own that it waits for, by its last step, or NONE. */
@@ -50,6 +51,7 @@ typedef struct lcomm_tape {
    * as can be in one call. */
   lcomm_device_number told[LCOMM_TAPE_NUMBERS];
   uint32_t told_count;
+  bool is_urgent; /* some of it is awaited, or lets messages leave */
   /* The same of gates, of a recording. One of both lists is empty. */
   lcomm_device_gate gates[LCOMM_TAPE_NUMBERS];
   uint32_t gate_count;

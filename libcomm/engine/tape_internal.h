@@ -4,7 +4,7 @@
 #define LCOMM_ENGINE_TAPE_INTERNAL_H
 
 /* What the files of tapes share: tape.c makes one, tape_steps.c says what its steps wait for,
- * tape_play.c puts it into lanes. */
+ * tape_play.c puts it into lanes, tape_numbers.c what lanes do with numbers there. */
 
 #include "libcomm/engine/run_device.h"
 #include "libcomm/engine/tape.h"
@@ -45,5 +45,23 @@ static inline void lcomm_tape_turn_to(lcomm_run *run, lcomm_lane lane) {
   run->device->stream = lcomm_tape_stream(run, lane);
   run->device->lane = lane;
 }
+
+/* -------------------------------------------------------------------- numbers */
+
+/* What the lane in which things are played is to do with a number. It is told later: with what else
+ * is put there, and at the latest before anything else is. All these: SYSTEM, and the communicator
+ * has failed. */
+lcomm_status lcomm_tape_put_number(lcomm_run *run, lcomm_device_number_task task, uint32_t *place);
+lcomm_status lcomm_tape_tell(lcomm_run *run);
+
+/* Of the computations of a group, from first to last: wait for all messages that any of them needs;
+ * write what messages need that wait for one, when all of it was put there. */
+lcomm_status lcomm_tape_await(lcomm_run *run, uint32_t first, uint32_t last);
+lcomm_status lcomm_tape_announce(lcomm_run *run, uint32_t first, uint32_t last);
+
+/* From first to last, what is no message. */
+typedef lcomm_status (*lcomm_tape_member)(lcomm_run *run, uint32_t index);
+lcomm_status lcomm_tape_each(lcomm_run *run, uint32_t first, uint32_t last,
+                             lcomm_tape_member function);
 
 #endif

@@ -8,11 +8,17 @@
 
 enum {
   CHUNK_BYTES = 1 << 20,        /* the last chunk's way through all phases is not overlapped */
-  DEVICE_CHUNK_BYTES = 4 << 20, /* ... and on a device each costs its caller some twenty calls */
+  DEVICE_CHUNK_BYTES = 4 << 20, /* ... and on a device each costs its caller some twenty calls;
+                                 * inside a node that is a rank's piece of it */
   PIECE_BYTES = 64 << 10, /* of a chunk in one message between nodes, where there are as many */
   CHUNKS_MAX = 64,
   CHUNKS_TIMES_RANKS_MAX = 4096 /* every chunk has messages to every rank of the exchange */
 };
+
+static bool sends_whole(const lcomm_plan *plan) {
+  return plan->shape.exchange == LCOMM_EXCHANGE_GATHER ||
+         plan->shape.exchange == LCOMM_EXCHANGE_DOUBLING;
+}
 
 /* As many chunks as leave each message between nodes its bytes, as it travels: a message costs the
  * same whatever it holds, and there are as many as chunks times peers. */
@@ -20,9 +26,15 @@ static uint64_t chunks_of_long_pieces(const lcomm_plan *plan, lcomm_stage stage,
                                       uint64_t count) {
   const lcomm_format *format = &plan->stages[stage].format;
   uint64_t size = plan->plain ? count * plan->element_size : lcomm_payload_size(format, count);
-  bool whole = plan->shape.exchange == LCOMM_EXCHANGE_GATHER ||
-               plan->shape.exchange == LCOMM_EXCHANGE_DOUBLING;
-  return size / ((uint64_t)PIECE_BYTES * (whole ? 1 : (uint64_t)ranks));
+  return size / ((uint64_t)PIECE_BYTES * (sends_whole(plan) ? 1 : (uint64_t)ranks));
+}
+
+static uint64_t chunk_size(const lcomm_plan *plan, const lcomm_topo *topo, int ranks) {
+  if (!topo->all_have_devices) {
+    return CHUNK_BYTES;
+  }
+  bool pieces = topo->nodes == 1 && !sends_whole(plan);
+  return (uint64_t)DEVICE_CHUNK_BYTES * (pieces ? (uint64_t)ranks : 1);
 }
 
 uint32_t lcomm_select_chunks(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_stage stage,
@@ -30,7 +42,7 @@ uint32_t lcomm_select_chunks(const lcomm_plan *plan, const lcomm_topo *topo, lco
   if (lcomm_format_is_sparse(&plan->stages[stage].format)) {
     return 1; /* one exact selection over the whole shard */
   }
-  uint64_t size = topo->all_have_devices ? DEVICE_CHUNK_BYTES : CHUNK_BYTES;
+  uint64_t size = chunk_size(plan, topo, ranks);
   uint64_t chunks = (count * plan->element_size + size - 1) / size;
   uint64_t most = CHUNKS_TIMES_RANKS_MAX / (uint64_t)ranks;
   uint64_t long_pieces =

@@ -122,13 +122,18 @@ static void build_chunk(const hier *h, uint32_t chunk) {
   learn_from_node(h, chunk);
 }
 
+bool lcomm_allreduce_forwards(const lcomm_topo *topo, const lcomm_allreduce_shape *shape) {
+  bool tells_sum = shape->tells_sum && shape->exchange == LCOMM_EXCHANGE_GATHER;
+  return shape->hierarchical && topo->nodes > 1 && !tells_sum &&
+         lcomm_exchange_has_results(shape->exchange);
+}
+
 static lcomm_status build_hierarchical(lcomm_schedule *schedule, const lcomm_topo *topo,
                                        const lcomm_allreduce_shape *shape) {
   hier h = {.schedule = schedule, .topo = topo, .shape = shape};
   h.node = lcomm_topo_node_group(topo, topo->node[schedule->rank], schedule->rank);
   h.shards = shape->leaders ? 1 : lcomm_topo_smallest_node(topo);
-  h.tells_sum = !lcomm_exchange_has_results(shape->exchange) ||
-                (shape->tells_sum && shape->exchange == LCOMM_EXCHANGE_GATHER);
+  h.tells_sum = !lcomm_allreduce_forwards(topo, shape);
   h.rail = malloc((size_t)topo->nodes * sizeof *h.rail);
   h.results = malloc((size_t)topo->nodes * sizeof *h.results);
   h.sources = malloc((size_t)h.node.size * sizeof *h.sources);

@@ -56,6 +56,10 @@ lcomm_status lcomm_alltoall_build(lcomm_schedule *schedule, const lcomm_topo *to
 /* Binomial tree over the nodes, then inside each node. */
 lcomm_status lcomm_broadcast_build(lcomm_schedule *schedule, const lcomm_topo *topo, int root);
 
+/* Does a node learn a sum of the hierarchical form in the pieces in which it came from other nodes?
+ * Else one rank of it sends the sum that it holds. */
+bool lcomm_allreduce_forwards(const lcomm_topo *topo, const lcomm_allreduce_shape *shape);
+
 /* Number of shards of the hierarchical form without leaders. */
 int lcomm_topo_smallest_node(const lcomm_topo *topo);
 

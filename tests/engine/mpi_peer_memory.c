@@ -105,17 +105,6 @@ static void payloads_stay_on_the_devices_of_their_senders(void) {
   }
 }
 
-/* Until the run is there for the next call: another one would be made else. */
-static void settle(lcomm_comm *comm) {
-  bool idle = false;
-  while (!idle) {
-    require_fine(comm, lcomm_enter(comm));
-    idle = comm->runs.played == 0;
-    lcomm_leave(comm);
-    sched_yield();
-  }
-}
-
 /* Messages that the last call has received. */
 static uint64_t count_received(lcomm_comm *comm) {
   uint64_t count = 0;
@@ -137,11 +126,11 @@ static void no_payload_of_a_sum_inside_a_node_crosses_through_the_host(void) {
     pair it = begin(policies[p], LCOMM_PROGRESS_CALLS);
     for (int i = 0; i <= LCOMM_OPENING_OPERATIONS; i++) {
       sum_in_stream(&it);
-      settle(it.there);
+      await_idle_runs(it.there);
     }
     uint64_t before = it.there->runs.stayed;
     sum_in_stream(&it);
-    settle(it.there);
+    await_idle_runs(it.there);
     uint64_t here = it.there->runs.stayed - before, all = count_received(it.there);
     require(here == all && all > 0, "'%s': %llu of %llu payloads were read where they were",
             policies[p], (unsigned long long)here, (unsigned long long)all);

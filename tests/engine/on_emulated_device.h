@@ -5,8 +5,23 @@
 
 /* Programs of properties whose buffers are on emulated devices. Included by one program each. */
 
+#include <sched.h>
+
+#include "libcomm/engine/engine.h"
+#include "libcomm/engine/entry.h"
 #include "tests/engine/on_device.h"
 #include "tests/support/emulated/emulated_device.h"
+
+/* Until the run is there for the next call: another one would be made else. */
+static inline void await_idle_runs(lcomm_comm *comm) {
+  bool idle = false;
+  while (!idle) {
+    require_fine(comm, lcomm_enter(comm));
+    idle = comm->runs.played == 0;
+    lcomm_leave(comm);
+    sched_yield();
+  }
+}
 
 /* Ends emulation: properties destroyed what they made. */
 static inline void require_nothing_left_on_device(void) {

@@ -18,12 +18,13 @@
 #include "libcomm/engine/backend.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/operation.h"
+#include "libcomm/engine/run_device.h"
 #include "libcomm/engine/tape.h"
 #include "tests/support/emulated/emulated_device.h"
 #include "tests/support/forked.h"
 #include "tests/support/forked_comm.h"
 
-enum { TIMES = 31, NODES = 4, EACH = 8, LEAVES = 1, SHORT = 1 << 18, LONG = 25000000 };
+enum { TIMES = 31, FIRST = 8, NODES = 4, EACH = 8, LEAVES = 1, SHORT = 1 << 18, LONG = 25000000 };
 
 static const lcomm_device_table *device;
 
@@ -38,13 +39,14 @@ static void need(forked *self, int error) {
   forked_require(self, error == 0, "the device: %s", device->explain(error));
 }
 
-static in_stream begin(forked *self, int nodes) {
+/* ipc: LCOMM_CUDA_IPC */
+static in_stream begin(forked *self, int nodes, const char *ipc) {
   static const emulated_setup setup = {.devices = 1, .kernels = &lcomm_cuda_kernels_table};
   lcomm_config config = LCOMM_CONFIG_INIT;
   in_stream it = {0};
   config.policy = "net=int8 min=1";
   config.nodes = nodes;
-  setenv("LCOMM_CUDA_IPC", "off", 1); /* through the host inside nodes, too */
+  setenv("LCOMM_CUDA_IPC", ipc, 1);
   device = emulated_begin(&setup);
   lcomm_device_replace(device);
   need(self, device->use(0));
@@ -78,11 +80,11 @@ static void print(const in_stream *it, const char *what) {
 }
 
 /* A call as programs make it. */
-static void calls_return_while_no_stream_moves(forked *self) {
-  in_stream it = begin(self, self->size);
+static void measure_short(forked *self, int nodes, const char *what) {
+  in_stream it = begin(self, nodes, "auto");
   need(self, device->memory.get(SHORT * sizeof(float), (void **)&it.buffer));
   need(self, device->set(it.buffer, 0, SHORT * sizeof(float), it.stream));
-  for (int i = -2; i < TIMES; i++) { /* the first ones make the run, and start the thread */
+  for (int i = -FIRST; i < TIMES; i++) { /* these make the run, start the thread, open memory */
     forked_barrier(self);
     emulated_streams_stop(i >= 0);
     emulated_calls_reset();
@@ -93,7 +95,9 @@ static void calls_return_while_no_stream_moves(forked *self) {
       it.us[i] = 1e6 * (end_s - begin_s);
     }
     if (i == TIMES - 1 && self->rank == 0) {
-      print(&it, "a sum of 1 MiB on 2 nodes");
+      print(&it, what);
+      printf("  %llu payloads were read where they were made\n",
+             (unsigned long long)it.comm->runs.stayed);
     }
     emulated_streams_stop(false);
     need(self, device->stream.finish(it.stream));
@@ -102,6 +106,14 @@ static void calls_return_while_no_stream_moves(forked *self) {
   need(self, device->memory.free(it.buffer));
   need(self, device->stream.destroy(it.stream));
   forked_require(self, emulated_end() == 0, "something is left on the device");
+}
+
+static void calls_return_while_no_stream_moves(forked *self) {
+  measure_short(self, self->size, "a sum of 1 MiB on 2 nodes");
+}
+
+static void calls_return_where_payloads_stay(forked *self) {
+  measure_short(self, 1, "a sum of 1 MiB on 2 devices of a node");
 }
 
 /* All that a further call puts there. */
@@ -122,14 +134,25 @@ static lcomm_run *run_in_flight(lcomm_comm *comm) {
                                                                  : NULL;
 }
 
+/* As when peers have opened all its memory. */
+static void take_all(in_stream *it, lcomm_run *run) {
+  bool entered = lcomm_enter(it->comm) == LCOMM_OK;
+  for (uint32_t i = 0; i < run->plan->schedule.step_count && entered; i++) {
+    lcomm_share_set_answer(run, i, true);
+  }
+  lcomm_share_fix(run);
+  lcomm_leave(it->comm);
+}
+
 /* One rank alone has memory for so much here; what it sums is put there and never done. */
-static void measure_long(forked *self, in_stream *it) {
+static void measure_long(forked *self, in_stream *it, const char *what) {
   need(self, device->memory.get(LONG * sizeof(float), (void **)&it->buffer));
   emulated_streams_stop(true);
   sum(self, it, LONG);
   lcomm_run *run = run_in_flight(it->comm);
   lcomm_leave(it->comm);
   forked_require(self, run && run->tape, "nothing was played");
+  take_all(it, run);
   for (int i = 0; i < TIMES; i++) {
     emulated_calls_reset();
     double begin_s = lcomm_clock_s();
@@ -139,13 +162,13 @@ static void measure_long(forked *self, in_stream *it) {
   }
   forked_require(self, emulated_calls_enqueuing() <= 100, "%llu calls of CUDA",
                  (unsigned long long)emulated_calls_enqueuing());
-  print(it, "a sum of 100 MB on 4 nodes of 8");
+  print(it, what);
 }
 
-static void long_sums_return_while_no_stream_moves(forked *self) {
-  in_stream it = begin(self, NODES);
+static void leave_long(forked *self, const char *ipc, const char *what) {
+  in_stream it = begin(self, NODES, ipc);
   if (self->rank == LEAVES) {
-    measure_long(self, &it);
+    measure_long(self, &it, what);
   }
   forked_barrier(self);
   if (self->rank == LEAVES) {
@@ -156,10 +179,20 @@ static void long_sums_return_while_no_stream_moves(forked *self) {
   (void)emulated_end();
 }
 
+static void long_sums_return_while_no_stream_moves(forked *self) {
+  leave_long(self, "off", "a sum of 100 MB on 4 nodes of 8");
+}
+
+static void long_sums_return_where_payloads_stay(forked *self) {
+  leave_long(self, "auto", "the same, where payloads stay on devices inside nodes");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       FORKED_TEST(calls_return_while_no_stream_moves, 2),
+      FORKED_TEST(calls_return_where_payloads_stay, 2),
       FORKED_TEST_DYING(long_sums_return_while_no_stream_moves, NODES * EACH, LEAVES),
+      FORKED_TEST_DYING(long_sums_return_where_payloads_stay, NODES * EACH, LEAVES),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,76 +11,190 @@
 
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cuda.h"
 #include "libcomm/engine/tape_count.h"
 
-enum { RANKS_MAX = 64 };
+enum { RANKS_MAX = 64, EACH = 8, GPU_0 = 0x10 };
 
-static lcomm_topo suppose(int ranks, int nodes, bool devices) {
-  static lcomm_identity identities[RANKS_MAX];
+static lcomm_topo create(const lcomm_identity *identities, int ranks, int nodes) {
   lcomm_topo topo;
   lcomm_why why;
-  for (int i = 0; i < ranks; i++) {
-    snprintf(identities[i].host, sizeof(identities[i].host), "host");
-    identities[i].pid = i;
-  }
   if (lcomm_topo_create(identities, ranks, nodes, &topo, &why) != LCOMM_OK) {
     fail_msg("%s", why.text);
   }
+  return topo;
+}
+
+/* Devices do not reach each other. */
+static lcomm_topo suppose(int ranks, int nodes, bool devices) {
+  static lcomm_identity identities[RANKS_MAX];
+  for (int i = 0; i < ranks; i++) {
+    snprintf(identities[i].host, sizeof(identities[i].host), "host");
+    identities[i].pid = (uint64_t)i;
+  }
+  lcomm_topo topo = create(identities, ranks, nodes);
   topo.all_have_devices = devices;
   return topo;
 }
 
-static lcomm_plan *plan_of(const lcomm_plan_request *request, const char *policy_text,
-                           const lcomm_topo *topo, int rank) {
-  lcomm_policy policy;
-  lcomm_plan *plan = NULL;
-  lcomm_why why;
-  if (lcomm_policy_parse(policy_text, &policy, &why) != LCOMM_OK ||
-      lcomm_plan_create(request, &policy, topo, rank, &plan, &why) != LCOMM_OK) {
-    fail_msg("%s: %s", policy_text, why.text);
-  }
-  return plan;
+static lcomm_pci pci_of(int gpu) {
+  char text[16];
+  return lcomm_pci_parse(text, (size_t)snprintf(text, sizeof(text), "0000:%02x:00.0", GPU_0 + gpu));
 }
 
-static lcomm_tape_calls count(lcomm_plan *plan) {
+/* Each rank has a device, and NVLink joins those of a host. */
+static lcomm_topo suppose_nvlink(int nodes, int each) {
+  static lcomm_identity identities[RANKS_MAX];
+  memset(identities, 0, sizeof(identities));
+  for (int i = 0; i < nodes * each; i++) {
+    lcomm_device_identity *device = &identities[i].device;
+    snprintf(identities[i].host, sizeof(identities[i].host), "host%d", i / each);
+    identities[i].host_hash = (uint64_t)(i / each) + 1;
+    identities[i].pid = (uint64_t)i;
+    device->pci = pci_of(i % each);
+    device->switched = 18;
+    for (int gpu = 0; gpu < each; gpu++) {
+      if (gpu != i % each) {
+        device->peer[device->peers++] = (lcomm_device_peer){.pci = pci_of(gpu), .p2p = 1};
+      }
+    }
+  }
+  lcomm_topo topo = create(identities, nodes * each, 0);
+  assert_true(topo.all_have_devices && topo.nodes == nodes);
+  assert_int_equal(lcomm_topo_link(&topo, 0, each - 1), LCOMM_LINK_NVLINK);
+  return topo;
+}
+
+static lcomm_policy policy_of(const char *text) {
+  lcomm_policy policy;
+  lcomm_why why;
+  if (lcomm_policy_parse(text, &policy, &why) != LCOMM_OK) {
+    fail_msg("%s: %s", text, why.text);
+  }
+  return policy;
+}
+
+typedef lcomm_status (*counting)(const lcomm_tape_case *it, lcomm_tape_calls *calls);
+
+static lcomm_tape_calls count_by(counting function, const lcomm_plan_request *request,
+                                 const char *policy_text, const lcomm_topo *topo, int rank) {
+  lcomm_policy policy = policy_of(policy_text);
+  lcomm_tape_case it = {*request, &policy, topo, rank};
   lcomm_tape_calls calls;
-  assert_int_equal(lcomm_tape_count(plan, &calls), LCOMM_OK);
+  assert_int_equal(function(&it, &calls), LCOMM_OK);
   return calls;
 }
 
-static void require_most(lcomm_plan *plan, const char *what, uint64_t most) {
-  lcomm_tape_calls calls = count(plan);
-  if (lcomm_tape_calls_all(&calls) > most) {
-    fail_msg("%s, rank %d: %llu launches, %llu copies, %llu of numbers, %llu of events", what,
-             plan->schedule.rank, (unsigned long long)calls.launches,
-             (unsigned long long)calls.copies, (unsigned long long)calls.numbers,
-             (unsigned long long)calls.events);
+static lcomm_tape_calls count(const lcomm_plan_request *request, const char *policy,
+                              const lcomm_topo *topo, int rank) {
+  return count_by(lcomm_tape_count, request, policy, topo, rank);
+}
+
+static void require_most(const lcomm_tape_calls *calls, const char *what, int rank, uint64_t most) {
+  if (lcomm_tape_calls_all(calls) > most) {
+    fail_msg("%s, rank %d: %llu launches, %llu copies, %llu of numbers, %llu of events", what, rank,
+             (unsigned long long)calls->launches, (unsigned long long)calls->copies,
+             (unsigned long long)calls->numbers, (unsigned long long)calls->events);
   }
 }
 
 /* 100 MB on 4 nodes of 8 ranks. */
 static void require_most_of_large(const char *policy, uint64_t most) {
-  lcomm_topo topo = suppose(32, 4, true);
+  lcomm_topo topo = suppose(4 * EACH, 4, true);
+  lcomm_plan_request request = {.count = 25000000, .dtype = LCOMM_FLOAT32};
   for (int rank = 0; rank < topo.size; rank += 9) {
-    lcomm_plan_request request = {.count = 25000000, .dtype = LCOMM_FLOAT32};
-    lcomm_plan *plan = plan_of(&request, policy, &topo, rank);
-    require_most(plan, policy, most);
-    lcomm_plan_destroy(plan);
+    lcomm_tape_calls calls = count(&request, policy, &topo, rank);
+    require_most(&calls, policy, rank, most);
+    assert_int_equal(calls.stay, 0);
   }
   lcomm_topo_free(&topo);
 }
 
-static void large_sums_take_a_hundred_calls(void **state) {
-  static const char *const policies[] = {
-      "net=int8 min=1",       "net=bf16",           "net=fp8e4m3",   "net=int4",
-      "net=none algo=direct", "net=int8 node=bf16", "net=bf16+zstd", "net=int8+zstd min=1",
-  };
-  (void)state;
-  for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
-    require_most_of_large(policies[i], 100);
+/* The same where payloads stay on devices inside nodes; `stay` of them. */
+static void require_most_of_near(counting function, const char *policy, const lcomm_topo *topo,
+                                 uint64_t most, uint64_t stay) {
+  lcomm_plan_request request = {.count = 25000000, .dtype = LCOMM_FLOAT32};
+  for (int rank = 0; rank < topo->size; rank += EACH - 1) {
+    lcomm_tape_calls calls = count_by(function, &request, policy, topo, rank);
+    require_most(&calls, policy, rank, most);
+    assert_int_equal(calls.stay, stay);
+    assert_int_equal(calls.gates, function == lcomm_tape_count_captured ? stay : 0);
   }
+}
+
+static const char *const large_policies[] = {
+    "net=int8 min=1",
+    "net=bf16",
+    "net=fp8e4m3",
+    "net=int4",
+    "net=none algo=direct",
+    "net=int8 node=bf16",
+    "net=bf16+zstd",
+    "net=int8+zstd min=1",
+    "net=none",
+    "node=int8 min=1",
+};
+
+enum { LARGE_POLICIES = sizeof large_policies / sizeof *large_policies };
+
+static void large_sums_take_a_hundred_calls(void **state) {
+  (void)state;
+  for (size_t i = 0; i < LARGE_POLICIES; i++) {
+    require_most_of_large(large_policies[i], 100);
+  }
+}
+
+/* Contributions inside nodes stay. Results go on as they come from other nodes, by the host. */
+static void require_hundred_of_near(counting function) {
+  lcomm_topo topo = suppose_nvlink(4, EACH);
+  for (size_t i = 0; i < LARGE_POLICIES; i++) {
+    require_most_of_near(function, large_policies[i], &topo, 100, 3 * (EACH - 1));
+  }
+  lcomm_topo_free(&topo);
+}
+
+static void large_sums_take_a_hundred_calls_where_payloads_stay(void **state) {
+  (void)state;
+  require_hundred_of_near(lcomm_tape_count);
+}
+
+static void large_sums_in_graphs_take_a_hundred_calls(void **state) {
+  (void)state;
+  require_hundred_of_near(lcomm_tape_count_captured);
+}
+
+/* There everything stays. */
+static void large_sums_inside_a_node_take_seventy(void **state) {
+  lcomm_topo topo = suppose_nvlink(1, EACH);
+  (void)state;
+  require_most_of_near(lcomm_tape_count, "", &topo, 70, 3 * 2 * (EACH - 1));
+  require_most_of_near(lcomm_tape_count, "node=int8 min=1", &topo, 70, 3 * 2 * (EACH - 1));
+  require_most_of_near(lcomm_tape_count_captured, "", &topo, 70, 3 * 2 * (EACH - 1));
+  lcomm_topo_free(&topo);
+}
+
+static void nothing_stays_where_that_is_off(void **state) {
+  lcomm_topo topo = suppose_nvlink(1, EACH);
+  (void)state;
+  setenv("LCOMM_CUDA_IPC", "off", 1);
+  require_most_of_near(lcomm_tape_count, "", &topo, 70, 0);
+  require_most_of_near(lcomm_tape_count_captured, "", &topo, 70, 0);
+  unsetenv("LCOMM_CUDA_IPC");
+  lcomm_topo_free(&topo);
+}
+
+/* A ring sends on what it has received, from the host. */
+static void what_is_sent_on_does_not_stay(void **state) {
+  lcomm_topo topo = suppose_nvlink(1, EACH);
+  lcomm_plan_request request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE, .count = 100000};
+  (void)state;
+  lcomm_tape_calls ring = count(&request, "algo=ring", &topo, 3);
+  lcomm_tape_calls direct = count(&request, "algo=direct", &topo, 3);
+  assert_true(ring.stay < direct.stay);
+  lcomm_topo_free(&topo);
 }
 
 /* Payloads of top-k are several launches each, and cross one by one. */
@@ -90,20 +204,19 @@ static void large_sums_of_topk_take_three_hundred(void **state) {
   require_most_of_large("net=topk:0.01+zstd min=1", 320);
 }
 
+static void require_few(const char *what, uint64_t elements, const char *policy,
+                        const lcomm_topo *topo, uint64_t most) {
+  lcomm_plan_request request = {.count = elements, .dtype = LCOMM_FLOAT32};
+  lcomm_tape_calls calls = count(&request, policy, topo, 3);
+  require_most(&calls, what, 3, most);
+}
+
 static void short_sums_take_few(void **state) {
   lcomm_topo topo = suppose(32, 4, true), flat = suppose(8, 8, true);
-  lcomm_plan_request request = {.count = 250000, .dtype = LCOMM_FLOAT32};
   (void)state;
-  lcomm_plan *plan = plan_of(&request, "net=int8 min=1", &topo, 3);
-  require_most(plan, "1 MB on 4 nodes of 8", 40);
-  lcomm_plan_destroy(plan);
-  plan = plan_of(&request, "net=int8 min=1", &flat, 3);
-  require_most(plan, "1 MB on 8 nodes", 28);
-  lcomm_plan_destroy(plan);
-  request.count = 2;
-  plan = plan_of(&request, "net=none", &flat, 3);
-  require_most(plan, "8 bytes on 8 nodes", 24);
-  lcomm_plan_destroy(plan);
+  require_few("1 MB on 4 nodes of 8", 250000, "net=int8 min=1", &topo, 40);
+  require_few("1 MB on 8 nodes", 250000, "net=int8 min=1", &flat, 28);
+  require_few("8 bytes on 8 nodes", 2, "net=none", &flat, 24);
   lcomm_topo_free(&topo);
   lcomm_topo_free(&flat);
 }
@@ -113,18 +226,26 @@ static void calls_grow_with_chunks_and_not_with_ranks(void **state) {
   lcomm_topo few = suppose(8, 4, true), many = suppose(32, 4, true);
   lcomm_plan_request request = {.count = 1 << 18, .dtype = LCOMM_FLOAT32};
   (void)state;
-  lcomm_plan *one = plan_of(&request, "net=int8 min=1", &few, 1);
-  lcomm_plan *other = plan_of(&request, "net=int8 min=1", &many, 1);
-  lcomm_tape_calls here = count(one), there = count(other);
+  lcomm_tape_calls here = count(&request, "net=int8 min=1", &few, 1);
+  lcomm_tape_calls there = count(&request, "net=int8 min=1", &many, 1);
   assert_true(lcomm_tape_calls_all(&there) <= lcomm_tape_calls_all(&here) + 8);
-  lcomm_plan_destroy(one);
-  lcomm_plan_destroy(other);
   lcomm_topo_free(&few);
   lcomm_topo_free(&many);
 }
 
+static lcomm_plan *plan_of(const lcomm_plan_request *request, const char *policy_text,
+                           const lcomm_topo *topo, int rank) {
+  lcomm_policy policy = policy_of(policy_text);
+  lcomm_plan *plan = NULL;
+  lcomm_why why;
+  if (lcomm_plan_create(request, &policy, topo, rank, &plan, &why) != LCOMM_OK) {
+    fail_msg("%s: %s", policy_text, why.text);
+  }
+  return plan;
+}
+
 static void chunks_of_devices_are_longer(void **state) {
-  lcomm_topo with = suppose(8, 4, true), without = suppose(8, 4, false);
+  lcomm_topo with = suppose(8, 4, true), without = suppose(8, 4, false), one = suppose(8, 1, true);
   lcomm_plan_request request = {.count = 25000000, .dtype = LCOMM_FLOAT32};
   (void)state;
   lcomm_plan *there = plan_of(&request, "net=int8", &with, 0);
@@ -132,9 +253,13 @@ static void chunks_of_devices_are_longer(void **state) {
   assert_int_equal(here->shape.chunks, 48);
   assert_int_equal(there->shape.chunks, 12);
   lcomm_plan_destroy(there);
+  there = plan_of(&request, "algo=direct", &one, 0); /* a piece of each rank is as long there */
+  assert_int_equal(there->shape.chunks, 3);
+  lcomm_plan_destroy(there);
   lcomm_plan_destroy(here);
   lcomm_topo_free(&with);
   lcomm_topo_free(&without);
+  lcomm_topo_free(&one);
 }
 
 static void all_collectives_and_types_are_counted(void **state) {
@@ -148,10 +273,8 @@ static void all_collectives_and_types_are_counted(void **state) {
   for (int i = 0; i < 5 * 4 * 3; i++) {
     lcomm_plan_request request = {
         .collective = kinds[i % 5], .count = 100000, .dtype = types[i / 5 % 4]};
-    lcomm_plan *plan = plan_of(&request, policies[i / 20], &topo, i % 8);
-    lcomm_tape_calls calls = count(plan);
+    lcomm_tape_calls calls = count(&request, policies[i / 20], &topo, i % 8);
     assert_true(lcomm_tape_calls_all(&calls) > 4);
-    lcomm_plan_destroy(plan);
   }
   lcomm_topo_free(&topo);
 }
@@ -165,11 +288,9 @@ static void launches_of_topk_are_counted(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
     lcomm_plan_request request = {.count = 100000, .dtype = LCOMM_FLOAT32, .error_feedback = true};
-    lcomm_plan *plan = plan_of(&request, policies[i], &topo, 0);
-    lcomm_tape_calls calls = count(plan);
+    lcomm_tape_calls calls = count(&request, policies[i], &topo, 0);
     assert_true(calls.launches >= lcomm_cuda_topk_launches(1) + LCOMM_CUDA_TOPK_READS);
-    require_most(plan, policies[i], 100);
-    lcomm_plan_destroy(plan);
+    require_most(&calls, policies[i], 0, 100);
   }
   lcomm_topo_free(&topo);
 }
@@ -177,6 +298,11 @@ static void launches_of_topk_are_counted(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(large_sums_take_a_hundred_calls),
+      cmocka_unit_test(large_sums_take_a_hundred_calls_where_payloads_stay),
+      cmocka_unit_test(large_sums_in_graphs_take_a_hundred_calls),
+      cmocka_unit_test(large_sums_inside_a_node_take_seventy),
+      cmocka_unit_test(nothing_stays_where_that_is_off),
+      cmocka_unit_test(what_is_sent_on_does_not_stay),
       cmocka_unit_test(large_sums_of_topk_take_three_hundred),
       cmocka_unit_test(short_sums_take_few),
       cmocka_unit_test(calls_grow_with_chunks_and_not_with_ranks),

@@ -28,6 +28,17 @@ expect the_reason_names_it has '^  because +there is no link between nodes for n
 expect plans_of_devices_are_made info --plan --device --policy net=int8 --ranks 32 --nodes 4 --size 100000000
 expect their_chunks_are_longer has ' 8 shards, 3 chunks$'
 expect they_say_what_the_caller_calls has '^  on devices  [0-9]{1,2} calls of CUDA: [0-9]+ launches, [0-9]+ copies, [0-9]+ of numbers, [0-9]+ of events$'
+expect they_say_what_a_graph_of_it_calls has '^  in a graph  [0-9]{1,2} calls of CUDA: [0-9]+ launches, [0-9]+ copies, [0-9]+ of numbers, [0-9]+ of events$'
+expect nothing_is_read_on_peers_that_are_not_reached eval '! has "on peers"'
+{
+  echo 'node 0 host a ranks 0 1 2 3'
+  for rank in 0 1 2 3; do
+    echo "device $rank pci 0000:1$rank:00.0 switched 18 ranks $rank"
+  done
+  printf 'p2p 0 1 2 3\np2p 1 2 3\np2p 2 3\n'
+} >"$work/near.topo"
+expect a_node_of_devices_is_planned info --plan --load "$work/near.topo" --policy net=none --size 16M
+expect what_is_read_on_peers_is_told has '^  on peers    6 payloads are read where peers have made them, 6 of them by gates in a graph$'
 expect payloads_of_unknown_size_are_planned info --plan --device --policy net=topk:0.01 --ranks 4 --nodes 2 --size 1M
 expect at_most_so_many_are_counted has '^  on devices  [0-9]+ calls of CUDA: [0-9]+ launches, [0-9]+ copies, [0-9]+ of numbers, [0-9]+ of events$'
 expect other_plans_are_made info --plan --policy net=int8 --ranks 32 --nodes 4 --size 100000000
@@ -49,13 +60,15 @@ if command -v python3 >/dev/null 2>&1; then
   expect variables_that_are_set_are_in_it json '{"variable": "LCOMM_LOG", "value": "none"} in it["environment"]'
   expect a_secret_is_not_printed json 'all(v["value"] != "hidden" for v in it["environment"])'
   info --json --plan --device --ranks 4 --nodes 2 --size 1M
-  expect calls_of_devices_are_numbers json '0 < sum(it["plans"][0]["cuda_calls"].values()) < 100'
+  expect calls_of_devices_are_numbers json '0 < sum(it["plans"][0]["cuda_calls"].values()) < sum(it["plans"][0]["cuda_calls_in_a_graph"].values()) < 100'
+  info --json --plan --load "$work/near.topo" --size 16M
+  expect what_is_read_on_peers_is_a_number json '[it["plans"][0][name] for name in ("payloads_on_peers", "gates_in_a_graph")] == [6, 6]'
   info --json --plan --load "$work/slow.topo" --size 1M
   expect plans_alone_are_json_too json '"codecs" not in it and it["topology"]["links"]["net"] == {"latency_us": 50, "bandwidth_gb_s": 0.125, "measured": True}'
 else
   for name in all_of_it_is_json it_has_the_version one_table_of_kernels_is_in_use a_plan_has_bytes_and_time \
     longer_vectors_are_predicted_to_take_longer variables_that_are_set_are_in_it a_secret_is_not_printed \
-    calls_of_devices_are_numbers plans_alone_are_json_too; do
+    calls_of_devices_are_numbers what_is_read_on_peers_is_a_number plans_alone_are_json_too; do
     echo "SKIP $name: no Python here"
   done
 fi

@@ -153,20 +153,32 @@ static void put_time(tool_json *json, cJSON *object, const lcomm_plan *plan,
   tool_json_flag(json, it, "links_measured", !time.assumed);
 }
 
-/* What an operation costs its caller on a device, where that is counted. */
-static void put_calls(tool_json *json, cJSON *object, lcomm_plan *plan, const lcomm_topo *topo) {
-  lcomm_tape_calls calls;
-  if (!topo->all_have_devices || topo->size < 2 || lcomm_tape_count(plan, &calls) != LCOMM_OK) {
-    return;
-  }
-  cJSON *it = tool_json_object(json, object, "cuda_calls");
-  tool_json_number(json, it, "launches", (double)calls.launches);
-  tool_json_number(json, it, "copies", (double)calls.copies);
-  tool_json_number(json, it, "numbers", (double)calls.numbers);
-  tool_json_number(json, it, "events", (double)calls.events);
+static void put_calls_of(tool_json *json, cJSON *object, const char *name,
+                         const lcomm_tape_calls *calls) {
+  cJSON *it = tool_json_object(json, object, name);
+  tool_json_number(json, it, "launches", (double)calls->launches);
+  tool_json_number(json, it, "copies", (double)calls->copies);
+  tool_json_number(json, it, "numbers", (double)calls->numbers);
+  tool_json_number(json, it, "events", (double)calls->events);
 }
 
-static void put_plan(tool_json *json, cJSON *plans, lcomm_plan *plan, const lcomm_topo *topo) {
+/* What an operation costs its caller on a device, where that is counted. */
+static void put_calls(tool_json *json, cJSON *plan, const lcomm_tape_case *it) {
+  lcomm_tape_calls calls, captured;
+  if (!it->topo->all_have_devices || it->topo->size < 2 ||
+      lcomm_tape_count(it, &calls) != LCOMM_OK ||
+      lcomm_tape_count_captured(it, &captured) != LCOMM_OK) {
+    return;
+  }
+  put_calls_of(json, plan, "cuda_calls", &calls);
+  put_calls_of(json, plan, "cuda_calls_in_a_graph", &captured);
+  tool_json_number(json, plan, "payloads_on_peers", (double)calls.stay);
+  tool_json_number(json, plan, "gates_in_a_graph", (double)captured.gates);
+}
+
+static void put_plan(tool_json *json, cJSON *plans, const lcomm_plan *plan,
+                     const lcomm_tape_case *of) {
+  const lcomm_topo *topo = of->topo;
   char hash[24];
   cJSON *it = tool_json_object(json, plans, NULL);
   tool_json_text(json, it, "collective", lcomm_collective_name(plan->collective));
@@ -183,7 +195,7 @@ static void put_plan(tool_json *json, cJSON *plans, lcomm_plan *plan, const lcom
   put_codecs(json, it, plan);
   put_links(json, it, plan, topo);
   put_time(json, it, plan, topo);
-  put_calls(json, it, plan, topo);
+  put_calls(json, it, of);
   tool_json_text(json, it, "because", plan->reason);
 }
 
@@ -198,7 +210,8 @@ static int put_plans(tool_json *json, const info_options *o, const lcomm_policy 
     if (!plan) {
       return info_complain("no plan:", why.text);
     }
-    put_plan(json, plans, plan, topo);
+    const lcomm_tape_case of = {info_request_of(o, i), policy, topo, o->rank};
+    put_plan(json, plans, plan, &of);
     lcomm_plan_destroy(plan);
   }
   return 0;

@@ -12,8 +12,9 @@
  *
  * where a plan is {collective, count, type, rank, hash, algorithm, chunks, codecs {node, net,
  * result}, links {CLASS: {messages, bytes}}, predicted {total_us, codecs_us, latency_us,
- * links_us {CLASS}, links_measured}, because}. Bytes are payload sent, at most. With
- * --plan only version, topology, policy and plans. */
+ * links_us {CLASS}, links_measured}, because}. Bytes are payload sent, at most. Of devices it has
+ * cuda_calls and cuda_calls_in_a_graph {launches, copies, numbers, events}, payloads_on_peers and
+ * gates_in_a_graph, too. With --plan only version, topology, policy and plans. */
 
 #include "libcomm/plan/plan.h"
 #include "tools/info/info_options.h"
@@ -21,8 +22,9 @@
 /* 0, or INFO_BAD_INPUT when no plan can be made. */
 int info_print_json(const info_options *o, const lcomm_policy *policy, const lcomm_topo *topo);
 
-/* The plan of the o->rank for the size number `size`. NULL with a sentence in why. Of
- * libcomm-info's own. */
+/* What is asked of ranks, and the plan of the o->rank, for the size number `size`. NULL with a
+ * sentence in why. Of libcomm-info's own. */
+lcomm_plan_request info_request_of(const info_options *o, size_t size);
 lcomm_plan *info_plan_of(const info_options *o, size_t size, const lcomm_policy *policy,
                          const lcomm_topo *topo, lcomm_why *why);
 
