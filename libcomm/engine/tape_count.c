@@ -174,16 +174,23 @@ static lcomm_status play(lcomm_counted_run *it) {
 /* What of the tape depends on how it is played. */
 typedef lcomm_status (*counted_part)(const counted_node *node, lcomm_tape_calls *calls);
 
+static lcomm_status prepare_and_play(counted_node *node, counted_part prepare,
+                                     lcomm_tape_calls *calls) {
+  agree(node);
+  count_left(node, calls);
+  if (prepare) {
+    LCOMM_TRY(prepare(node, calls));
+  }
+  return play(node->mine);
+}
+
 static lcomm_status count(const lcomm_tape_case *it, counted_part prepare,
                           lcomm_tape_calls *calls) {
   counted_node node = {0};
   *calls = (lcomm_tape_calls){0};
   lcomm_status status = make_node(&node, it, calls);
   if (status == LCOMM_OK) {
-    agree(&node);
-    count_left(&node, calls);
-    status = prepare ? prepare(&node, calls) : LCOMM_OK;
-    status = status == LCOMM_OK ? play(node.mine) : status;
+    status = prepare_and_play(&node, prepare, calls);
   }
   free_node(&node);
   return status;

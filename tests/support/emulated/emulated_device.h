@@ -25,7 +25,8 @@
  *   process ends and says who waits for whom.
  * - What a stream captures has no effect before its graph is launched. Copies of memory that only
  *   the host knows are refused there, and so is to wait for a stream that is captured.
- * - A thread that is barred from devices ends the process when it calls one, for anything but a text.
+ * - A thread that is barred from devices ends the process when it calls one, for anything but a
+ * text.
  * - Streams may share queues, as on a device with few of them: a stream that waits
  *   stops those that were given something later in its queue.
  * - Processes of a host share their devices' memory and events through
