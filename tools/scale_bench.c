@@ -91,7 +91,7 @@ static double peak_bytes(void) {
 static double slot_bytes(const lcomm_plan *plan) {
   double bytes = 0;
   for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
-    bytes += plan->schedule.slots[i].alias.count == 0 ? (double)plan->slot_sizes[i].bound : 0;
+    bytes += (double)plan->slot_sizes[i].memory;
   }
   return bytes;
 }

@@ -230,10 +230,15 @@ static lcomm_status sum_topk(lcomm_run *run, const lcomm_step *step, float facto
  * can be encoded as they are made. NULL when there is none. */
 static const lcomm_step *encode_after(const lcomm_run *run, const lcomm_step *sum) {
   const lcomm_schedule *schedule = &run->plan->schedule;
-  if (sum->next_count == 0) {
+  uint32_t nth = 0;
+  while (nth < sum->next_count &&
+         lcomm_step_is_message(&schedule->steps[schedule->next[sum->next_first + nth]])) {
+    nth++;
+  }
+  if (nth == sum->next_count) {
     return NULL;
   }
-  uint32_t index = schedule->next[sum->next_first];
+  uint32_t index = schedule->next[sum->next_first + nth];
   const lcomm_step *next = &schedule->steps[index];
   bool fits = next->kind == LCOMM_STEP_ENCODE && run->steps.waiting[index] == 1 &&
               next->slot_count == 1 && next->span.parts == 1 &&

@@ -112,6 +112,11 @@ static void make_room(lcomm_run *run) {
   }
 }
 
+/* Of a slot and those that take its memory after it: the first. Those of devices have their own. */
+static uint32_t place_of(const lcomm_run *run, uint32_t slot) {
+  return run->backend->is_host ? run->plan->schedule.slots[slot].place : slot;
+}
+
 /* Bytes of a slot with its header. */
 static size_t slot_size(const lcomm_run *run, uint32_t slot) {
   size_t own = lcomm_slot_is(&run->slots[slot], LCOMM_SLOT_MEMORY) ? wire_capacity(run, slot) : 0;
@@ -134,11 +139,19 @@ static bool make_tiles(lcomm_comm *comm, size_t count) {
   return true;
 }
 
-static lcomm_status make_arena(lcomm_run *run) {
-  size_t total = SLOT_ALIGN, tiles = 0, most = 0;
+/* What all slots in the place of each need: sizes has one entry for each slot. */
+static size_t size_places(const lcomm_run *run, size_t *sizes) {
+  size_t total = 0;
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
-    total += slot_size(run, i) + apart_size(run, i);
+    size_t own = slot_size(run, i) + apart_size(run, i), *size = &sizes[place_of(run, i)];
+    total += own > *size ? own - *size : 0;
+    *size = own > *size ? own : *size;
   }
+  return total;
+}
+
+static lcomm_status make_arena(lcomm_run *run, size_t *sizes) {
+  size_t total = SLOT_ALIGN + size_places(run, sizes), tiles = 0, most = 0;
   for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
     size_t slots = run->plan->schedule.steps[i].slot_count;
     most = slots > most ? slots : most;
@@ -149,6 +162,28 @@ static lcomm_status make_arena(lcomm_run *run) {
   }
   run->memory.arena = run->backend->slots_memory(run, total);
   return run->memory.arena && make_tiles(run->comm, tiles) ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
+static void place_slot(lcomm_run *run, uint32_t index, uint8_t *begin) {
+  lcomm_slot_memory *slot = &run->slots[index];
+  slot->capacity = run->plan->slot_sizes[index].bound;
+  slot->header = begin + HEADER_OFFSET;
+  slot->wire_capacity = wire_capacity(run, index);
+  bool own = lcomm_slot_is(slot, LCOMM_SLOT_MEMORY);
+  slot->own_wire = slot->own_payload = own ? begin + SLOT_ALIGN : NULL;
+  if (apart_size(run, index) > 0) {
+    slot->own_payload = begin + slot_size(run, index);
+  }
+  slot->payload = slot->own_payload; /* encoders look at it when they are made */
+}
+
+static void place_slots(lcomm_run *run, const size_t *sizes) {
+  uint8_t *end = run->memory.arena;
+  for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
+    uint32_t place = place_of(run, i); /* <= i */
+    place_slot(run, i, place == i ? end : run->slots[place].header - HEADER_OFFSET);
+    end += place == i ? sizes[i] : 0;
+  }
 }
 
 lcomm_status lcomm_run_make_slots(lcomm_run *run) {
@@ -170,23 +205,11 @@ lcomm_status lcomm_run_make_slots(lcomm_run *run) {
     }
   }
   make_room(run);
-  if (make_arena(run) != LCOMM_OK) {
-    return LCOMM_ERR_MEMORY;
+  size_t *sizes = calloc((size_t)plan->schedule.slot_count + 1, sizeof *sizes);
+  lcomm_status status = sizes ? make_arena(run, sizes) : LCOMM_ERR_MEMORY;
+  if (status == LCOMM_OK) {
+    place_slots(run, sizes);
   }
-  uint8_t *place = run->memory.arena;
-  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
-    lcomm_slot_memory *slot = &run->slots[i];
-    slot->capacity = plan->slot_sizes[i].bound;
-    slot->header = place + HEADER_OFFSET;
-    slot->wire_capacity = wire_capacity(run, i);
-    bool own = lcomm_slot_is(slot, LCOMM_SLOT_MEMORY);
-    slot->own_wire = slot->own_payload = own ? place + SLOT_ALIGN : NULL;
-    place += slot_size(run, i);
-    if (apart_size(run, i) > 0) {
-      slot->own_payload = place;
-      place += apart_size(run, i);
-    }
-    slot->payload = slot->own_payload; /* encoders look at it when they are made */
-  }
-  return LCOMM_OK;
+  free(sizes);
+  return status;
 }

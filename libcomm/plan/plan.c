@@ -201,7 +201,9 @@ static lcomm_status outline(lcomm_plan *plan, const lcomm_plan_request *request,
 
 lcomm_status lcomm_plan_part_slots(lcomm_plan *plan) {
   static const bool none[LCOMM_STAGE_COUNT] = {false};
-  return lcomm_schedule_link(&plan->schedule, none);
+  LCOMM_TRY(lcomm_schedule_link(&plan->schedule, none));
+  lcomm_plan_place_slots(plan);
+  return LCOMM_OK;
 }
 
 static lcomm_plan *new_plan(const lcomm_plan_request *request, const lcomm_policy *policy,

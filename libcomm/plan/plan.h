@@ -78,9 +78,11 @@ typedef struct lcomm_plan_request {
 
 /* Payload bytes of a slot. */
 typedef struct lcomm_slot_size {
-  size_t bound; /* exact for dense codecs, the most for top-k */
-  size_t share; /* the same for sums over slots: the slots of one selection do not all hold the
-                 * most */
+  size_t bound;  /* exact for dense codecs, the most for top-k */
+  size_t share;  /* the same for sums over slots: the slots of one selection do not all hold the
+                  * most */
+  size_t memory; /* what it has of its own: 0 for windows into the vector; of slots in one place the
+                  * first has the most of all */
 } lcomm_slot_size;
 
 /* A codec between nodes that was chosen by predicted time. */

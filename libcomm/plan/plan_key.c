@@ -86,6 +86,7 @@ static uint64_t mix_shape(uint64_t hash, const lcomm_allreduce_shape *shape) {
   hash = mix(hash, shape->hierarchical);
   hash = mix(hash, shape->leaders);
   hash = mix(hash, shape->tells_sum);
+  hash = mix(hash, shape->pieces);
   return mix(hash, shape->chunks);
 }
 

@@ -154,6 +154,16 @@ static bool can_be_summed(const lcomm_plan *plan) {
   return true;
 }
 
+void lcomm_plan_place_slots(lcomm_plan *plan) {
+  for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
+    const lcomm_slot *slot = &plan->schedule.slots[i];
+    size_t *memory = &plan->slot_sizes[slot->place].memory; /* place <= i */
+    size_t own = slot->alias.count == 0 ? plan->slot_sizes[i].bound : 0;
+    plan->slot_sizes[i].memory = 0;
+    *memory = own > *memory ? own : *memory;
+  }
+}
+
 lcomm_status lcomm_plan_bound_slots(lcomm_plan *plan) {
   size_t slots = (size_t)plan->schedule.slot_count + 1;
   plan->slot_sizes = calloc(slots, sizeof *plan->slot_sizes);
@@ -165,5 +175,6 @@ lcomm_status lcomm_plan_bound_slots(lcomm_plan *plan) {
   } else if (bound_coded(plan) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;
   }
+  lcomm_plan_place_slots(plan);
   return can_be_summed(plan) ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }

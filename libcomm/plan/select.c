@@ -296,5 +296,6 @@ void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
   } else {
     choose_shape(plan, policy, topo, stage);
   }
+  plan->shape.pieces = lcomm_select_pieces(plan, topo);
   choose_result(plan, stage);
 }

@@ -15,8 +15,14 @@ void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
 uint32_t lcomm_select_chunks(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_stage stage,
                              int ranks, uint64_t count);
 
+/* Pieces in which contributions of a selected shape go inside nodes: see lcomm_allreduce_shape. */
+uint32_t lcomm_select_pieces(const lcomm_plan *plan, const lcomm_topo *topo);
+
 /* Bound the payload of every slot of the linked schedule. MEMORY. */
 lcomm_status lcomm_plan_bound_slots(lcomm_plan *plan);
+
+/* Find the memory of all slots from their bounds, once they are linked. */
+void lcomm_plan_place_slots(lcomm_plan *plan);
 
 /* The hash of a plan: over everything that must be equal on all ranks. */
 uint64_t lcomm_plan_hash(const lcomm_plan *plan, const lcomm_policy *policy,

@@ -11,6 +11,9 @@ enum {
   DEVICE_CHUNK_BYTES = 4 << 20, /* ... and on a device each costs its caller some twenty calls;
                                  * inside a node that is a rank's piece of it */
   PIECE_BYTES = 64 << 10, /* of a chunk in one message between nodes, where there are as many */
+  NODE_PIECE_BYTES =
+      512 << 10, /* of a longer chunk inside a node, at most; so long its slots are */
+  NODE_PIECE_BYTES_MIN = 64 << 10,
   CHUNKS_MAX = 64,
   CHUNKS_TIMES_RANKS_MAX = 4096 /* every chunk has messages to every rank of the exchange */
 };
@@ -51,4 +54,22 @@ uint32_t lcomm_select_chunks(const lcomm_plan *plan, const lcomm_topo *topo, lco
   chunks = chunks > most ? most : chunks;
   chunks = chunks > long_pieces ? long_pieces : chunks;
   return chunks > 1 ? (uint32_t)chunks : 1;
+}
+
+/* Devices sum whole chunks, as each piece would cost calls. Payloads of plain plans are read where
+ * they lie. Short chunks go whole, each in memory of its own: so ranks that run in turns on few
+ * processors wait for each other less often. */
+uint32_t lcomm_select_pieces(const lcomm_plan *plan, const lcomm_topo *topo) {
+  const lcomm_allreduce_shape *shape = &plan->shape;
+  if (!shape->hierarchical || shape->leaders || plan->plain || topo->all_have_devices) {
+    return 0;
+  }
+  uint64_t shard = plan->vector_count / (uint64_t)lcomm_topo_smallest_node(topo);
+  uint64_t chunk = shard / shape->chunks * plan->element_size;
+  uint32_t pieces = 1, nodes = (uint32_t)topo->nodes;
+  while (chunk > CHUNK_BYTES && pieces < nodes &&
+         (nodes % pieces != 0 || chunk / pieces > NODE_PIECE_BYTES)) {
+    pieces++;
+  }
+  return pieces > 1 && chunk / pieces >= NODE_PIECE_BYTES_MIN ? pieces : 0;
 }

@@ -11,6 +11,12 @@
 
 #include "libcomm/sched/builders.h"
 
+/* Slots that take each other's memory: each that of the one `depth` before it. */
+typedef struct ring {
+  uint32_t *slots; /* the last ones */
+  uint32_t depth, used;
+} ring;
+
 typedef struct hier {
   lcomm_schedule *schedule;
   const lcomm_topo *topo;
@@ -18,9 +24,12 @@ typedef struct hier {
   lcomm_group node; /* ranks of my node */
   int shards;
   bool tells_sum;
-  int *rail;         /* scratch: one rank per node */
-  uint32_t *results; /* scratch: one slot per node */
-  uint32_t *sources; /* scratch: one slot per rank of my node */
+  int *rail;          /* scratch: one rank per node */
+  uint32_t *results;  /* scratch: one slot per node */
+  uint32_t *sources;  /* scratch: one slot per rank of my node */
+  int at, block;      /* my node; nodes whose owners have one piece together */
+  ring contributions; /* of my node to my shard */
+  ring *told;         /* by the owner of each shard */
 } hier;
 
 int lcomm_topo_smallest_node(const lcomm_topo *topo) {
@@ -37,13 +46,38 @@ static lcomm_span chunk_of_shard(const hier *h, int shard, uint32_t chunk) {
   return lcomm_span_piece(part, h->shape->chunks, chunk);
 }
 
+/* The part of a chunk that the owners of a block of nodes have. */
+static lcomm_span piece_of(const hier *h, lcomm_span chunk, int piece) {
+  uint32_t nodes = (uint32_t)h->topo->nodes, block = (uint32_t)h->block;
+  uint32_t first = (uint32_t)piece * block, last = first + block - 1;
+  lcomm_span begin = lcomm_span_piece(chunk, nodes, first);
+  lcomm_span end = lcomm_span_piece(chunk, nodes, last);
+  return lcomm_span_whole(begin.first, end.first + end.count - begin.first);
+}
+
+/* The slots from `first` on take the memory of earlier ones. */
+static void share(const hier *h, ring *of, uint32_t first) {
+  if (h->shape->pieces == 0 || h->schedule->status != LCOMM_OK) {
+    return;
+  }
+  for (uint32_t slot = first; slot < h->schedule->slot_count; slot++) {
+    uint32_t *before = &of->slots[of->used % of->depth];
+    if (of->used++ >= of->depth) {
+      lcomm_schedule_share(h->schedule, slot, *before);
+    }
+    *before = slot;
+  }
+}
+
 /* Inside the node: contributions to `span` go to local rank `owner`, which
  * sums them in rank order. */
-static void reduce_to_owner(const hier *h, lcomm_span span, int owner) {
+static void reduce_to_owner(hier *h, lcomm_span span, int owner) {
   if (span.count == 0 || h->node.size == 1) {
     return;
   }
+  uint32_t first = h->schedule->slot_count;
   if (lcomm_collect_build(h->schedule, h->node, span, owner, h->sources)) {
+    share(h, &h->contributions, first);
     lcomm_schedule_partial(h->schedule, span, h->sources, (uint32_t)h->node.size);
   }
 }
@@ -90,32 +124,41 @@ static void tell_the_node(const hier *h, const lcomm_exchange *exchange, int own
   }
 }
 
-/* Contributions go to the owners after me first, to me last. */
-static void reduce_in_node(const hier *h, uint32_t chunk) {
-  for (int i = 1; i <= h->shards; i++) {
-    int shard = (h->node.me + i) % h->shards;
-    reduce_to_owner(h, chunk_of_shard(h, shard, chunk), shard);
+/* Contributions go to the owners after me first, to me last. Pieces come in the order in which
+ * the exchange sends them. */
+static void reduce_in_node(hier *h, uint32_t chunk) {
+  int pieces = h->shape->pieces > 0 ? (int)h->shape->pieces : 1;
+  for (int turn = 1; turn <= pieces; turn++) {
+    int piece = (h->at / h->block + turn) % pieces;
+    for (int i = 1; i <= h->shards; i++) {
+      int shard = (h->node.me + i) % h->shards;
+      lcomm_span span = chunk_of_shard(h, shard, chunk);
+      reduce_to_owner(h, h->shape->pieces > 0 ? piece_of(h, span, piece) : span, shard);
+    }
   }
 }
 
 /* The other shards, from the owners before me first. */
 static void learn_from_node(const hier *h, uint32_t chunk) {
-  lcomm_exchange exchange = {.kind = h->shape->exchange, .stage = LCOMM_STAGE_NET};
+  lcomm_exchange exchange = {
+      .kind = h->shape->exchange, .stage = LCOMM_STAGE_NET, .block = h->block};
   for (int i = 1; i <= h->shards; i++) {
     int shard = ((h->node.me - i) % h->shards + h->shards) % h->shards;
     if (shard != h->node.me) {
       exchange.group = rail_of(h, shard);
       exchange.span = chunk_of_shard(h, shard, chunk);
+      uint32_t first = h->schedule->slot_count;
       tell_the_node(h, &exchange, shard);
+      share(h, &h->told[shard], first);
     }
   }
 }
 
-static void build_chunk(const hier *h, uint32_t chunk) {
+static void build_chunk(hier *h, uint32_t chunk) {
   reduce_in_node(h, chunk);
   if (h->node.me < h->shards) {
     lcomm_exchange exchange = {h->shape->exchange, rail_of(h, h->node.me),
-                               chunk_of_shard(h, h->node.me, chunk), LCOMM_STAGE_NET};
+                               chunk_of_shard(h, h->node.me, chunk), LCOMM_STAGE_NET, h->block};
     lcomm_exchange_build(h->schedule, &exchange, h->results);
     tell_the_node(h, &exchange, h->node.me);
   }
@@ -128,16 +171,34 @@ bool lcomm_allreduce_forwards(const lcomm_topo *topo, const lcomm_allreduce_shap
          lcomm_exchange_has_results(shape->exchange);
 }
 
+/* A sum of contributions is made while those of the next piece arrive, a result decoded while the
+ * next few do; those of a gather are read all at once. */
+static bool make_rings(hier *h) {
+  enum { RESULTS = 8 };
+  uint32_t nodes = (uint32_t)h->topo->nodes, shards = (uint32_t)h->shards;
+  uint32_t heard = 2 * (uint32_t)h->node.size;
+  uint32_t told = h->shape->exchange == LCOMM_EXCHANGE_GATHER ? 2 * nodes : RESULTS;
+  h->told = malloc(shards * sizeof *h->told);
+  h->contributions = (ring){malloc((heard + shards * told) * sizeof(uint32_t)), heard, 0};
+  h->contributions.depth = heard - 2;
+  for (uint32_t i = 0; h->told && h->contributions.slots && i < shards; i++) {
+    h->told[i] = (ring){h->contributions.slots + heard + i * told, told, 0};
+  }
+  return h->told && h->contributions.slots;
+}
+
 static lcomm_status build_hierarchical(lcomm_schedule *schedule, const lcomm_topo *topo,
                                        const lcomm_allreduce_shape *shape) {
   hier h = {.schedule = schedule, .topo = topo, .shape = shape};
+  h.at = topo->node[schedule->rank];
+  h.block = lcomm_allreduce_block(shape, topo->nodes);
   h.node = lcomm_topo_node_group(topo, topo->node[schedule->rank], schedule->rank);
   h.shards = shape->leaders ? 1 : lcomm_topo_smallest_node(topo);
   h.tells_sum = !lcomm_allreduce_forwards(topo, shape);
   h.rail = malloc((size_t)topo->nodes * sizeof *h.rail);
   h.results = malloc((size_t)topo->nodes * sizeof *h.results);
   h.sources = malloc((size_t)h.node.size * sizeof *h.sources);
-  if (!h.rail || !h.results || !h.sources) {
+  if (!h.rail || !h.results || !h.sources || !make_rings(&h)) {
     schedule->status = LCOMM_ERR_MEMORY;
   }
   for (uint32_t chunk = 0; schedule->status == LCOMM_OK && chunk < shape->chunks; chunk++) {
@@ -146,6 +207,8 @@ static lcomm_status build_hierarchical(lcomm_schedule *schedule, const lcomm_top
   free(h.rail);
   free(h.results);
   free(h.sources);
+  free(h.contributions.slots);
+  free(h.told);
   return schedule->status;
 }
 
@@ -162,7 +225,8 @@ static lcomm_status build_flat(lcomm_schedule *schedule, const lcomm_topo *topo,
   lcomm_exchange exchange = {shape->exchange,
                              {ranks, topo->size, schedule->rank},
                              {0, 0, 1, 0},
-                             topo->nodes > 1 ? LCOMM_STAGE_NET : LCOMM_STAGE_NODE};
+                             topo->nodes > 1 ? LCOMM_STAGE_NET : LCOMM_STAGE_NODE,
+                             0};
   lcomm_span whole = lcomm_span_whole(0, schedule->count);
   for (uint32_t chunk = 0; schedule->status == LCOMM_OK && chunk < shape->chunks; chunk++) {
     exchange.span = lcomm_span_piece(whole, shape->chunks, chunk);
@@ -175,7 +239,8 @@ static lcomm_status build_flat(lcomm_schedule *schedule, const lcomm_topo *topo,
 
 lcomm_status lcomm_allreduce_build(lcomm_schedule *schedule, const lcomm_topo *topo,
                                    const lcomm_allreduce_shape *shape) {
-  if (shape->chunks < 1 || topo->size != schedule->size) {
+  if (shape->chunks < 1 || topo->size != schedule->size ||
+      (shape->pieces > 0 && (uint32_t)topo->nodes % shape->pieces != 0)) {
     return LCOMM_ERR_ARGUMENT;
   }
   if (topo->size == 1 || schedule->count == 0) {

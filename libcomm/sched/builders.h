@@ -23,7 +23,17 @@ typedef struct lcomm_allreduce_shape {
    * stages, where the sum loses nothing: the members keep it as it is. Doubling and halving always
    * do. */
   bool tells_sum;
+  /* Hierarchical only: 0, or contributions inside nodes go in so many pieces of a chunk, a divisor
+   * of the number of nodes, and what a rank receives from its node takes the memory of what it
+   * received before. Pieces end where those of the owners do, and nodes visit each other by
+   * pieces, so nodes stay alike. */
+  uint32_t pieces;
 } lcomm_allreduce_shape;
+
+/* Nodes in a row whose owners have one piece together. */
+static inline int lcomm_allreduce_block(const lcomm_allreduce_shape *shape, int nodes) {
+  return shape->pieces > 0 ? nodes / (int)shape->pieces : 1;
+}
 
 /* A barrier is one of one element: nobody has the sum before all have sent.
  * Hierarchical form: shard s belongs to local rank s of every node, and further

@@ -17,7 +17,7 @@
 static void send_contributions(lcomm_schedule *schedule, const lcomm_exchange *exchange) {
   int size = exchange->group.size, me = exchange->group.me;
   for (int i = 1; i < size; i++) {
-    int peer = (me + i) % size;
+    int peer = lcomm_exchange_sent_to(exchange, me, i);
     lcomm_span piece = lcomm_span_piece(exchange->span, (uint32_t)size, (uint32_t)peer);
     if (piece.count == 0) {
       continue;
@@ -38,7 +38,7 @@ void lcomm_direct_build(lcomm_schedule *schedule, const lcomm_exchange *exchange
     lcomm_exchange_own(schedule, exchange, &owned, &results[me]);
   }
   for (int i = 1; i < size; i++) {
-    int peer = (me + size - i) % size;
+    int peer = lcomm_exchange_received_from(exchange, me, i);
     lcomm_span piece = lcomm_span_piece(exchange->span, (uint32_t)size, (uint32_t)peer);
     if (piece.count == 0) {
       continue;

@@ -35,6 +35,28 @@ void lcomm_exchange_build(lcomm_schedule *schedule, const lcomm_exchange *exchan
   kinds[exchange->kind].build(schedule, exchange, results);
 }
 
+/* ------------------------------------------------------------------ peers */
+
+/* Place `turn` behind a member, places being counted by blocks that rotate, and in them. */
+static int peer_of(const lcomm_exchange *exchange, int member, int turn, int direction) {
+  int size = exchange->group.size, block = exchange->block > 0 ? exchange->block : 1;
+  int blocks = size / block, place = turn > 0 ? turn + block - 1 : 0;
+  place = place < size ? place : place - size + 1; /* the rest of the own block */
+  int far = member / block + direction * (place / block);
+  int near = member % block + direction * (place % block);
+  return (far + blocks) % blocks * block + (near + block) % block;
+}
+
+int lcomm_exchange_sent_to(const lcomm_exchange *exchange, int member, int turn) {
+  return peer_of(exchange, member, turn, 1);
+}
+
+int lcomm_exchange_received_from(const lcomm_exchange *exchange, int member, int turn) {
+  return peer_of(exchange, member, turn, -1);
+}
+
+/* ---------------------------------------------------------------- results */
+
 /* Which part of the span result `index` describes. */
 static lcomm_span result_span(const lcomm_exchange *exchange, int index) {
   uint32_t size = (uint32_t)exchange->group.size;
@@ -54,27 +76,37 @@ static lcomm_span result_span(const lcomm_exchange *exchange, int index) {
 
 void lcomm_exchange_forward(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                             const uint32_t *results, int bystander) {
-  for (int i = 0; i < exchange->group.size; i++) {
-    if (results[i] != LCOMM_NO_SLOT) {
-      lcomm_schedule_send(schedule, results[i], bystander);
+  for (int turn = 0; turn < exchange->group.size; turn++) {
+    int part = lcomm_exchange_received_from(exchange, exchange->group.me, turn);
+    if (results[part] != LCOMM_NO_SLOT) {
+      lcomm_schedule_send(schedule, results[part], bystander);
     }
   }
+}
+
+static int place_of(lcomm_group group, int rank) {
+  int place = 0;
+  while (group.ranks[place] != rank) {
+    place++;
+  }
+  return place;
 }
 
 /* All contributions arrive; sum them as the members did. */
 static void learn_contributions(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                                 int member) {
-  uint32_t size = (uint32_t)exchange->group.size;
-  uint32_t *slots = malloc(size * sizeof *slots);
+  int size = exchange->group.size, from = place_of(exchange->group, member);
+  uint32_t *slots = malloc((size_t)size * sizeof *slots);
   if (!slots) {
     schedule->status = LCOMM_ERR_MEMORY;
     return;
   }
-  for (uint32_t i = 0; i < size; i++) {
-    slots[i] = lcomm_schedule_slot(schedule, exchange->stage, exchange->span.count);
-    lcomm_schedule_receive(schedule, slots[i], member);
+  for (int turn = 0; turn < size; turn++) {
+    uint32_t slot = lcomm_schedule_slot(schedule, exchange->stage, exchange->span.count);
+    lcomm_schedule_receive(schedule, slot, member);
+    slots[lcomm_exchange_received_from(exchange, from, turn)] = slot;
   }
-  lcomm_schedule_sum(schedule, exchange->span, slots, size, LCOMM_FEEDBACK_NONE);
+  lcomm_schedule_sum(schedule, exchange->span, slots, (uint32_t)size, LCOMM_FEEDBACK_NONE);
   free(slots);
 }
 
@@ -86,8 +118,9 @@ void lcomm_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchan
     learn_contributions(schedule, exchange, member);
     return;
   }
-  for (int i = 0; i < exchange->group.size; i++) {
-    lcomm_span span = result_span(exchange, i);
+  int from = place_of(exchange->group, member);
+  for (int turn = 0; turn < exchange->group.size; turn++) {
+    lcomm_span span = result_span(exchange, lcomm_exchange_received_from(exchange, from, turn));
     uint64_t count = lcomm_span_count(span);
     if (count == 0) {
       continue;
@@ -109,7 +142,7 @@ void lcomm_exchange_own(lcomm_schedule *schedule, const lcomm_exchange *exchange
   }
   sources[me] = it->own;
   for (int i = 1; i < size; i++) {
-    int peer = (me + size - i) % size;
+    int peer = lcomm_exchange_received_from(exchange, me, i);
     sources[peer] = lcomm_schedule_slot(schedule, exchange->stage, count);
     lcomm_schedule_receive(schedule, sources[peer], exchange->group.ranks[peer]);
   }
@@ -119,7 +152,8 @@ void lcomm_exchange_own(lcomm_schedule *schedule, const lcomm_exchange *exchange
   lcomm_schedule_encode(schedule, it->span, *result, 1, LCOMM_FEEDBACK_OWNER);
   lcomm_schedule_decode(schedule, *result, it->span, it->commit);
   for (int i = 1; i < size; i++) {
-    lcomm_schedule_send(schedule, *result, exchange->group.ranks[(me + i) % size]);
+    int peer = lcomm_exchange_sent_to(exchange, me, i);
+    lcomm_schedule_send(schedule, *result, exchange->group.ranks[peer]);
   }
 }
 

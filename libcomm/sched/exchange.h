@@ -45,7 +45,15 @@ typedef struct lcomm_exchange {
   lcomm_group group;
   lcomm_span span;   /* contiguous */
   lcomm_stage stage; /* of the contributions */
+  int block; /* peers are visited in blocks of so many neighbours, a divisor of the group's size; 0:
+              * one by one */
 } lcomm_exchange;
+
+/* Peers in rotated order, by turn: 1 .. group.size - 1; 0 is the member itself. In every turn the
+ * members that are sent to are a permutation, and each receives from the one that sends to it.
+ * Blocks rotate, and members in their block: the own block comes last. */
+int lcomm_exchange_sent_to(const lcomm_exchange *exchange, int member, int turn);
+int lcomm_exchange_received_from(const lcomm_exchange *exchange, int member, int turn);
 
 /* Add my part of the exchange. results[i] (group.size entries) receives the slot that holds part i
  * of the result, LCOMM_NO_SLOT where that part is empty; with these a member can forward the result
@@ -53,8 +61,9 @@ typedef struct lcomm_exchange {
 void lcomm_exchange_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                           uint32_t *results);
 
-/* Forward the result to a bystander, a rank outside the group; learn is the bystander's side. Both
- * need the same exchange; the bystander's has group.me == -1. */
+/* Forward the result to a bystander, a rank outside the group, in the order in which its parts
+ * arrive; learn is the bystander's side. Both need the same exchange; the bystander's has
+ * group.me == -1. `member`, a rank, is the one that forwards. */
 void lcomm_exchange_forward(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                             const uint32_t *results, int bystander);
 void lcomm_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchange, int member);

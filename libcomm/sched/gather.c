@@ -19,10 +19,11 @@ void lcomm_gather_build(lcomm_schedule *schedule, const lcomm_exchange *exchange
   results[me] = lcomm_schedule_slot(schedule, exchange->stage, span.count);
   lcomm_schedule_encode(schedule, span, results[me], 1, LCOMM_FEEDBACK_SEND);
   for (int i = 1; i < size; i++) {
-    lcomm_schedule_send(schedule, results[me], exchange->group.ranks[(me + i) % size]);
+    int peer = lcomm_exchange_sent_to(exchange, me, i);
+    lcomm_schedule_send(schedule, results[me], exchange->group.ranks[peer]);
   }
   for (int i = 1; i < size; i++) {
-    int peer = (me + size - i) % size;
+    int peer = lcomm_exchange_received_from(exchange, me, i);
     results[peer] = lcomm_schedule_slot(schedule, exchange->stage, span.count);
     lcomm_schedule_receive(schedule, results[peer], exchange->group.ranks[peer]);
   }

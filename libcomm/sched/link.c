@@ -2,11 +2,12 @@
  * Copyright the libcomm authors */
 
 /* The linker: from "what each step reads and writes" to "which step waits for which". Program order
- * decides who is first; two steps have a dependency when they touch the same slot or overlapping
- * spans and at least one of them writes.
+ * decides who is first; two steps have a dependency when they touch the same slot, slots in the
+ * same memory, or overlapping spans and at least one of them writes.
  */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "libcomm/sched/dependency.h"
 
@@ -32,37 +33,62 @@ uint32_t lcomm_step_read(const lcomm_schedule *schedule, const lcomm_step *step,
   return index == 0 ? step->slot : step->commit;
 }
 
-/* Readers of a slot wait for its writer. There is one, and it comes first. */
-static bool order_readers(const lcomm_schedule *schedule, uint32_t index, const uint32_t *writer,
+/* Of each slot: the step that writes it, and the one that writes the next slot in the same memory.
+ * UINT32_MAX for none. */
+typedef struct writers {
+  uint32_t *own, *next;
+} writers;
+
+/* Readers of a slot wait for its writer. There is one, and it comes first. The writer of the next
+ * slot in its memory waits for them. */
+static bool order_readers(const lcomm_schedule *schedule, uint32_t index, const writers *writer,
                           lcomm_dependencies *dependencies) {
   const lcomm_step *step = &schedule->steps[index];
   for (uint32_t i = 0; i < lcomm_step_read_count(step); i++) {
     uint32_t slot = lcomm_step_read(schedule, step, i);
-    bool written = slot < schedule->slot_count && writer[slot] < index;
-    if (written && !lcomm_dependencies_add(dependencies, writer[slot], index)) {
+    if (slot >= schedule->slot_count) {
+      continue;
+    }
+    bool written = writer->own[slot] < index;
+    bool overwritten = writer->next[slot] != UINT32_MAX && writer->next[slot] > index;
+    if ((written && !lcomm_dependencies_add(dependencies, writer->own[slot], index)) ||
+        (overwritten && !lcomm_dependencies_add(dependencies, index, writer->next[slot]))) {
       return false;
     }
   }
   return true;
 }
 
-static bool order_by_slots(const lcomm_schedule *schedule, lcomm_dependencies *dependencies) {
-  uint32_t *writer = malloc(((size_t)schedule->slot_count + 1) * sizeof *writer);
-  bool good = writer;
-  for (uint32_t i = 0; good && i < schedule->slot_count; i++) {
-    writer[i] = UINT32_MAX;
-  }
-  for (uint32_t i = 0; good && i < schedule->step_count; i++) {
-    const lcomm_step *step = &schedule->steps[i];
-    bool writes = step->kind == LCOMM_STEP_ENCODE || step->kind == LCOMM_STEP_RECV;
-    for (uint32_t k = 0; writes && k < step->slot_count; k++) {
-      if (step->slot + k < schedule->slot_count) {
-        writer[step->slot + k] = i;
+static void note_writer(const lcomm_schedule *schedule, uint32_t index, const writers *writer) {
+  const lcomm_step *step = &schedule->steps[index];
+  bool writes = step->kind == LCOMM_STEP_ENCODE || step->kind == LCOMM_STEP_RECV;
+  for (uint32_t k = 0; writes && k < step->slot_count; k++) {
+    if (step->slot + k < schedule->slot_count) {
+      uint32_t before = schedule->slots[step->slot + k].before;
+      writer->own[step->slot + k] = index;
+      if (before < schedule->slot_count) {
+        writer->next[before] = index;
       }
     }
-    good = order_readers(schedule, i, writer, dependencies);
   }
-  free(writer);
+}
+
+static bool order_by_slots(const lcomm_schedule *schedule, lcomm_dependencies *dependencies) {
+  size_t slots = schedule->slot_count;
+  uint32_t *memory = malloc((2 * slots + 1) * sizeof *memory);
+  if (!memory) {
+    return false;
+  }
+  writers writer = {memory, memory + slots};
+  memset(memory, 0xff, 2 * slots * sizeof *memory);
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    note_writer(schedule, i, &writer);
+  }
+  bool good = true;
+  for (uint32_t i = 0; good && i < schedule->step_count; i++) {
+    good = order_readers(schedule, i, &writer, dependencies);
+  }
+  free(memory);
   return good;
 }
 

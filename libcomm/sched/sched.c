@@ -81,7 +81,16 @@ uint32_t lcomm_schedule_slot(lcomm_schedule *schedule, lcomm_stage stage, uint64
   memset(slot, 0, sizeof *slot);
   slot->count = count;
   slot->stage = stage;
+  slot->before = LCOMM_NO_SLOT;
+  slot->place = schedule->slot_count;
   return schedule->slot_count++;
+}
+
+void lcomm_schedule_share(lcomm_schedule *schedule, uint32_t slot, uint32_t before) {
+  if (schedule->status == LCOMM_OK) {
+    schedule->slots[slot].before = before;
+    schedule->slots[slot].place = schedule->slots[before].place;
+  }
 }
 
 void lcomm_schedule_encode(lcomm_schedule *schedule, lcomm_span span, uint32_t slot,

@@ -73,6 +73,10 @@ typedef struct lcomm_slot {
    * DECODE do nothing, as they are on just this span. alias.count == 0: the
    * slot has memory of its own. */
   lcomm_span alias;
+  /* Slots in the same memory, one after the other: the one before, LCOMM_NO_SLOT for none, and the
+   * first of all, which may be the slot itself. The linker lets the step that writes a slot wait
+   * for all that read the one before. */
+  uint32_t before, place;
 } lcomm_slot;
 
 typedef struct lcomm_step {
@@ -115,6 +119,8 @@ void lcomm_schedule_free(lcomm_schedule *schedule);
 /* Each adds one element. Memory errors are kept in schedule->status, so
  * builders need not check every call. */
 uint32_t lcomm_schedule_slot(lcomm_schedule *schedule, lcomm_stage stage, uint64_t count);
+/* `slot`, which no step uses yet, takes the memory of `before` once that has been read. */
+void lcomm_schedule_share(lcomm_schedule *schedule, uint32_t slot, uint32_t before);
 void lcomm_schedule_encode(lcomm_schedule *schedule, lcomm_span span, uint32_t slot,
                            uint32_t outputs, lcomm_feedback feedback);
 void lcomm_schedule_send(lcomm_schedule *schedule, uint32_t slot, int peer);
@@ -160,8 +166,8 @@ bool lcomm_span_overlap(lcomm_span a, lcomm_span b);
 lcomm_status lcomm_schedule_link(lcomm_schedule *schedule, const bool copies[LCOMM_STAGE_COUNT]);
 
 /* Is the schedule well formed by itself: spans inside the vector, every slot
- * written exactly once and before it is read, slot sizes equal to their
- * spans, sources in range, peers in range, dependencies acyclic? On failure
+ * written exactly once and before it is read, not read once another has its memory, slot sizes
+ * equal to their spans, sources in range, peers in range, dependencies acyclic? On failure
  * returns INTERNAL and writes a sentence into why. */
 lcomm_status lcomm_schedule_verify(const lcomm_schedule *schedule, lcomm_why *why);
 

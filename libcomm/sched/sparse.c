@@ -31,7 +31,7 @@ void lcomm_sparse_build(lcomm_schedule *schedule, const lcomm_exchange *exchange
   }
   lcomm_schedule_encode(schedule, exchange->span, first, (uint32_t)size, LCOMM_FEEDBACK_HOLD);
   for (int i = 1; i < size; i++) {
-    int peer = (me + i) % size;
+    int peer = lcomm_exchange_sent_to(exchange, me, i);
     if (lcomm_span_count(stripe_of(exchange, peer)) > 0) {
       lcomm_schedule_send(schedule, first + (uint32_t)peer, exchange->group.ranks[peer]);
     }
@@ -43,7 +43,7 @@ void lcomm_sparse_build(lcomm_schedule *schedule, const lcomm_exchange *exchange
     lcomm_exchange_own(schedule, exchange, &owned, &results[me]);
   }
   for (int i = 1; i < size; i++) {
-    int peer = (me + size - i) % size;
+    int peer = lcomm_exchange_received_from(exchange, me, i);
     lcomm_span stripe = stripe_of(exchange, peer);
     uint64_t count = lcomm_span_count(stripe);
     if (count == 0) {

@@ -13,6 +13,7 @@ typedef struct verdict {
   const lcomm_schedule *schedule;
   lcomm_why *why;
   uint32_t *written; /* per slot: number of steps that write it so far */
+  bool *taken;       /* per slot: another has its memory now */
 } verdict;
 
 __attribute__((format(printf, 3, 4))) static bool reject(const verdict *v, uint32_t step,
@@ -45,6 +46,22 @@ static bool slot_is_readable(const verdict *v, uint32_t index, uint32_t slot) {
   if (v->written[slot] != 1) {
     return reject(v, index, "slot %u is read before it is written", slot);
   }
+  if (v->taken[slot]) {
+    return reject(v, index, "slot %u is read after another has taken its memory", slot);
+  }
+  return true;
+}
+
+static bool takes_memory(const verdict *v, uint32_t index, uint32_t slot) {
+  uint32_t before = v->schedule->slots[slot].before;
+  if (before == LCOMM_NO_SLOT) {
+    return true;
+  }
+  if (before >= v->schedule->slot_count || before == slot || v->written[before] != 1 ||
+      v->taken[before] || v->schedule->slots[slot].place != v->schedule->slots[before].place) {
+    return reject(v, index, "slot %u cannot take the memory of slot %u", slot, before);
+  }
+  v->taken[before] = true;
   return true;
 }
 
@@ -55,7 +72,7 @@ static bool write_slot(const verdict *v, uint32_t index, uint32_t slot) {
   if (v->written[slot]++ > 0) {
     return reject(v, index, "slot %u is written twice", slot);
   }
-  return true;
+  return takes_memory(v, index, slot);
 }
 
 static bool message_is_valid(const verdict *v, uint32_t index, const lcomm_step *step) {
@@ -165,15 +182,19 @@ static bool check_order(const verdict *v, uint32_t index) {
 
 lcomm_status lcomm_schedule_verify(const lcomm_schedule *schedule, lcomm_why *why) {
   uint32_t *written = calloc((size_t)schedule->slot_count + 1, sizeof *written);
-  if (!written) {
+  bool *taken = calloc((size_t)schedule->slot_count + 1, sizeof *taken);
+  if (!written || !taken) {
+    free(written);
+    free(taken);
     return lcomm_why_set(why, LCOMM_ERR_MEMORY, "out of memory while verifying a schedule");
   }
-  verdict v = {schedule, why, written};
+  verdict v = {schedule, why, written, taken};
   bool good = true;
   for (uint32_t i = 0; good && i < schedule->step_count; i++) {
     good = check_step(&v, i) && check_order(&v, i);
   }
   free(written);
+  free(taken);
   return good ? LCOMM_OK : LCOMM_ERR_INTERNAL;
 }
 
@@ -260,7 +281,7 @@ static lcomm_status verify_messages(const lcomm_schedule *schedules, int size,
     }
   }
   for (int rank = 0; rank < size; rank++) {
-    verdict v = {&schedules[rank], why, NULL};
+    verdict v = {&schedules[rank], why, NULL, NULL};
     if (!messages_fit(schedules, messages, rank, &v)) {
       return LCOMM_ERR_INTERNAL;
     }

@@ -45,7 +45,14 @@ static void check_all(const world_shape *shape) {
   for (int kind = LCOMM_EXCHANGE_DIRECT; kind <= LCOMM_EXCHANGE_SPARSE; kind++) {
     collective what = sum_of((lcomm_exchange_kind)kind, 4096 * 36);
     check(shape, &what);
+    for (uint32_t pieces = 1; pieces <= (uint32_t)shape->nodes; pieces++) {
+      what.shape.pieces = pieces;
+      if ((uint32_t)shape->nodes % pieces == 0) {
+        check(shape, &what);
+      }
+    }
     what.shape.hierarchical = false;
+    what.shape.pieces = 0;
     check(shape, &what);
   }
   check(shape, &(collective){REDUCE_SCATTER, .count = 3});
@@ -63,7 +70,7 @@ static void ranks_of_one_node_pair_up(void **state) {
 
 static void ranks_of_even_nodes_pair_up(void **state) {
   (void)state;
-  for (int nodes = 2; nodes <= 4; nodes++) {
+  for (int nodes = 2; nodes <= 6; nodes += nodes == 4 ? 2 : 1) {
     for (int each = 1; each <= 4; each++) {
       world_shape shape = even_world(nodes, each);
       check_all(&shape);

@@ -37,14 +37,16 @@ static void check(sim_world *world, const world_shape *shape, const collective *
                   const lane_options *options) {
   char why[WHY_MAX] = "";
   if (lanes_run(world, options, why, sizeof(why)) != 0) {
-    fail_msg("collective %d, %s, hierarchical %d, leaders %d, tells sum %d, chunks %u, %d ranks on "
-             "%d nodes, %llu elements; lanes %d, messages %d, plain %d, merged %d, tracks %d, far "
-             "sends %d, seed %u: %s",
-             (int)what->kind, lcomm_exchange_name(what->shape.exchange), what->shape.hierarchical,
-             what->shape.leaders, what->shape.tells_sum, what->shape.chunks, world->size,
-             shape->nodes, (unsigned long long)what->count, options->lanes, (int)options->messages,
-             options->plain, options->merged, options->tracks, options->far_sends_max,
-             options->seed, why);
+    fail_msg(
+        "collective %d, %s, hierarchical %d, leaders %d, tells sum %d, chunks %u, pieces %u, %d "
+        "ranks on %d nodes, %llu elements; lanes %d, messages %d, plain %d, merged %d, tracks %d, "
+        "far "
+        "sends %d, seed %u: %s",
+        (int)what->kind, lcomm_exchange_name(what->shape.exchange), what->shape.hierarchical,
+        what->shape.leaders, what->shape.tells_sum, what->shape.chunks, what->shape.pieces,
+        world->size, shape->nodes, (unsigned long long)what->count, options->lanes,
+        (int)options->messages, options->plain, options->merged, options->tracks,
+        options->far_sends_max, options->seed, why);
   }
 }
 
@@ -70,6 +72,11 @@ static void run_sums(const world_shape *shape, uint64_t count, unsigned stride) 
     run(shape, &what, stride);
     what.shape.tells_sum = true;
     what.shape.leaders = false;
+    run(shape, &what, stride);
+    what.shape.tells_sum = false;
+    what.shape.pieces = (uint32_t)shape->nodes;
+    run(shape, &what, stride);
+    what.shape.pieces = shape->nodes % 2 == 0 ? (uint32_t)shape->nodes / 2 : 1;
     run(shape, &what, stride);
   }
 }

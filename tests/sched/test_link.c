@@ -124,6 +124,9 @@ static void all_collectives_link_as_the_reference_says(void **state) {
       collective sum = sum_of(kinds[k], 50000);
       sum.shape.chunks = 3;
       compare_all_stages(&shapes[i], &sum);
+      sum.shape.pieces = shapes[i].nodes % 2 == 0 ? (uint32_t)shapes[i].nodes / 2 : 1;
+      compare_all_stages(&shapes[i], &sum);
+      sum.shape.pieces = 0;
       sum.shape.leaders = sum.shape.tells_sum = true;
       compare_all_stages(&shapes[i], &sum);
     }

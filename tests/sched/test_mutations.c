@@ -158,6 +158,80 @@ static void verifier_refuses_spans_that_do_not_fit_their_slots(void **state) {
   sim_world_free(&world);
 }
 
+/* The last slot of rank 3, of four on two nodes, that takes the memory of an earlier one. */
+static uint32_t build_shared(sim_world *world) {
+  world_shape shape = even_world(2, 2);
+  collective what = sum_of(LCOMM_EXCHANGE_DIRECT, 6400);
+  what.shape.chunks = 9;
+  what.shape.pieces = 2;
+  build_world(world, &shape, &what);
+  const lcomm_schedule *schedule = &world->schedules[3];
+  uint32_t slot = schedule->slot_count - 1;
+  while (slot > 0 && schedule->slots[slot].before == LCOMM_NO_SLOT) {
+    slot--;
+  }
+  assert_true(slot > 0);
+  return slot;
+}
+
+static void refuse_memory(void (*broken)(lcomm_schedule *schedule, uint32_t slot),
+                          const char *reason) {
+  lcomm_why why;
+  sim_world world;
+  uint32_t slot = build_shared(&world);
+  broken(&world.schedules[3], slot);
+  assert_int_equal(lcomm_schedule_verify(&world.schedules[3], &why), LCOMM_ERR_INTERNAL);
+  if (!strstr(why.text, reason)) {
+    fail_msg("\"%s\" instead of \"%s\"", why.text, reason);
+  }
+  sim_world_free(&world);
+}
+
+static void take_none(lcomm_schedule *schedule, uint32_t slot) {
+  schedule->slots[slot].before = schedule->slot_count;
+}
+
+static void take_own(lcomm_schedule *schedule, uint32_t slot) {
+  schedule->slots[slot].before = slot;
+}
+
+static void take_what_another_took(lcomm_schedule *schedule, uint32_t slot) {
+  uint32_t before = schedule->slots[slot].before;
+  assert_int_not_equal(schedule->slots[before].before, LCOMM_NO_SLOT);
+  schedule->slots[slot].before = schedule->slots[before].before;
+}
+
+static void be_elsewhere(lcomm_schedule *schedule, uint32_t slot) {
+  schedule->slots[slot].place = slot;
+}
+
+/* The step that writes it comes right before the one that reads what was there. */
+static void take_too_early(lcomm_schedule *schedule, uint32_t slot) {
+  uint32_t before = schedule->slots[slot].before, write = 0, read = 0;
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    const lcomm_step *step = &schedule->steps[i];
+    write = step->kind == LCOMM_STEP_RECV && step->slot == slot ? i : write;
+    read = step->kind == LCOMM_STEP_DECODE && step->slot == before ? i : read;
+  }
+  assert_true(read > 0 && read < write);
+  lcomm_step moved = schedule->steps[write];
+  memmove(&schedule->steps[read + 1], &schedule->steps[read],
+          (write - read) * sizeof *schedule->steps);
+  schedule->steps[read] = moved;
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    schedule->steps[i].next_count = 0;
+  }
+}
+
+static void verifier_refuses_memory_that_is_not_free(void **state) {
+  (void)state;
+  refuse_memory(take_none, "cannot take the memory");
+  refuse_memory(take_own, "cannot take the memory");
+  refuse_memory(take_what_another_took, "cannot take the memory");
+  refuse_memory(be_elsewhere, "cannot take the memory");
+  refuse_memory(take_too_early, "after another has taken its memory");
+}
+
 /* Message 1 between ranks 0 and 1 of a sum in two chunks of equal size. */
 static lcomm_step *find_message(sim_world *world, int rank, lcomm_step_kind kind) {
   lcomm_schedule *schedule = &world->schedules[rank];
@@ -219,6 +293,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(broken_telling_is_caught),
     cmocka_unit_test(broken_all_to_all_is_caught),
     cmocka_unit_test(verifier_refuses_spans_that_do_not_fit_their_slots),
+    cmocka_unit_test(verifier_refuses_memory_that_is_not_free),
     cmocka_unit_test(verifier_refuses_a_send_without_its_receive),
     cmocka_unit_test(verifier_refuses_a_message_that_is_there_twice),
     cmocka_unit_test(verifier_refuses_messages_of_different_sizes),

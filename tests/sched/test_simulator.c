@@ -111,6 +111,57 @@ static void chunks_do_not_change_the_result(void **state) {
   }
 }
 
+/* Slots that a rank hears from its node take each other's memory, which is gone by then. */
+static collective in_pieces(lcomm_exchange_kind kind, uint64_t count, uint32_t pieces) {
+  collective what = deep(kind, count);
+  what.shape.chunks = 1 + pieces % 3;
+  what.shape.pieces = pieces;
+  return what;
+}
+
+static void run_in_pieces(const world_shape *shape, uint64_t count, unsigned first) {
+  static const lcomm_exchange_kind kinds[] = {LCOMM_EXCHANGE_DIRECT, LCOMM_EXCHANGE_GATHER,
+                                              LCOMM_EXCHANGE_SPARSE};
+  for (uint32_t pieces = 1; pieces <= (uint32_t)shape->nodes; pieces++) {
+    for (size_t k = 0; (uint32_t)shape->nodes % pieces == 0 && k < sizeof(kinds) / sizeof(kinds[0]);
+         k++) {
+      collective what = in_pieces(kinds[k], count, pieces);
+      run_one(shape, &what, first % 8);
+      run_one(shape, &what, (first + 3) % 8);
+    }
+  }
+}
+
+static void pieces_inside_nodes_do_not_change_the_result(void **state) {
+  (void)state;
+  static const int nodes[] = {2, 2, 3, 4, 6}, each[] = {2, 4, 2, 3, 2};
+  for (unsigned i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+    world_shape shape = even_world(nodes[i], each[i]);
+    run_in_pieces(&shape, nodes[i] == 4 ? 4096 * 7 + 5 : 64 * 19 + 5, i);
+    run_in_pieces(&shape, 13, i + 1);
+  }
+  for (unsigned i = 0; i < UNEVEN_WORLDS; i++) {
+    run_in_pieces(&uneven_worlds[i], 777, i);
+  }
+  for (uint32_t pieces = 4; pieces <= 16; pieces *= 2) { /* 64 ranks */
+    world_shape large = even_world(16, 4);
+    collective what = in_pieces(LCOMM_EXCHANGE_DIRECT, 64 * 67 + 5, pieces);
+    run_one(&large, &what, pieces == 8 ? 6 : 3);
+  }
+}
+
+static void pieces_divide_the_nodes(void **state) {
+  (void)state;
+  sim_world world;
+  world_shape shape = even_world(6, 2);
+  assert_int_equal(sim_world_make(&world, shape.sizes, shape.nodes), 0);
+  collective what = deep(LCOMM_EXCHANGE_DIRECT, 100);
+  what.shape.pieces = 4;
+  assert_int_equal(lcomm_schedule_init(&world.schedules[0], 0, world.size, 100), LCOMM_OK);
+  assert_int_equal(build_schedule(&world.schedules[0], &world.topo, &what), LCOMM_ERR_ARGUMENT);
+  sim_world_free(&world);
+}
+
 /* Whole vectors that cross between m nodes, all together: two phases 2(m-1), gather m(m-1),
  * doubling log2 of the largest power of two p for each of p nodes. Of the others each tells
  * one node its part, and hears the sum. */
@@ -205,6 +256,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(sparse_stripes_cover_every_element),
     cmocka_unit_test(counts_below_the_number_of_ranks_work),
     cmocka_unit_test(chunks_do_not_change_the_result),
+    cmocka_unit_test(pieces_inside_nodes_do_not_change_the_result),
+    cmocka_unit_test(pieces_divide_the_nodes),
     cmocka_unit_test(bytes_between_nodes_equal_the_formula),
     cmocka_unit_test(nobody_leaves_a_barrier_before_all_have_entered),
 };

@@ -182,10 +182,10 @@ static inline void run_allreduce(const world_shape *shape, const collective *wha
   if (sim_run(&world, options, why, sizeof(why)) != 0 ||
       sim_check_allreduce(&world, why, sizeof(why)) != 0) {
     fail_msg("%s, %d ranks on %d nodes, %llu elements, hierarchical %d, leaders %d, tells sum %d, "
-             "chunks %u, seed %u: %s",
+             "chunks %u, pieces %u, seed %u: %s",
              lcomm_exchange_name(what->shape.exchange), world.size, shape->nodes,
              (unsigned long long)what->count, what->shape.hierarchical, what->shape.leaders,
-             what->shape.tells_sum, what->shape.chunks, options->seed, why);
+             what->shape.tells_sum, what->shape.chunks, what->shape.pieces, options->seed, why);
   }
   sim_world_free(&world);
 }

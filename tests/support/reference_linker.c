@@ -146,6 +146,21 @@ static bool ties_by_slot(const lcomm_schedule *schedule, const lcomm_step *a, co
   return false;
 }
 
+/* A slot is written in memory that another had once all have read that. */
+static bool ties_by_memory(const lcomm_schedule *schedule, const lcomm_step *a,
+                           const lcomm_step *b) {
+  if (b->kind != LCOMM_STEP_ENCODE && b->kind != LCOMM_STEP_RECV) {
+    return false;
+  }
+  for (uint32_t slot = b->slot; slot < b->slot + b->slot_count; slot++) {
+    uint32_t before = schedule->slots[slot].before;
+    if (before != LCOMM_NO_SLOT && slot_access(schedule, a, before).reads) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /* Are the ties of `schedule` those that `windows`, the same schedule with the
  * reference's aliases, asks for? */
 static bool ties_are_alike(const lcomm_schedule *schedule, const lcomm_schedule *windows) {
@@ -157,7 +172,8 @@ static bool ties_are_alike(const lcomm_schedule *schedule, const lcomm_schedule 
     alike = first->next_first == place && first->waits_for == waits[i];
     for (uint32_t j = i + 1; alike && j < schedule->step_count; j++) {
       const lcomm_step *second = &schedule->steps[j];
-      if (ties_by_slot(windows, first, second) || ties_by_vector(windows, first, second)) {
+      if (ties_by_slot(windows, first, second) || ties_by_vector(windows, first, second) ||
+          ties_by_memory(windows, first, second)) {
         alike = place < schedule->next_count && schedule->next[place++] == j;
         waits[j]++;
       }

@@ -83,6 +83,14 @@ static sim_slot *readable(sim_state *s, int rank, uint32_t step, uint32_t slot) 
   return &s->ranks[rank].slots[slot];
 }
 
+/* What was in the memory of a slot is gone as soon as the slot may be written. */
+static void take_memory(sim_state *s, int rank, uint32_t slot) {
+  uint32_t before = s->world->schedules[rank].slots[slot].before;
+  if (before != LCOMM_NO_SLOT) {
+    s->ranks[rank].slots[before].written = false;
+  }
+}
+
 static void write_slot(sim_state *s, int rank, uint32_t slot, const sim_element *elements) {
   sim_slot *it = &s->ranks[rank].slots[slot];
   uint64_t count = s->world->schedules[rank].slots[slot].count;
@@ -102,6 +110,7 @@ static void run_encode(sim_state *s, int rank, const lcomm_step *step) {
     return;
   }
   for (uint32_t o = 0; o < step->slot_count; o++) {
+    take_memory(s, rank, step->slot + o);
     const lcomm_slot *slot = &s->world->schedules[rank].slots[step->slot + o];
     lcomm_span span = step->span;
     if (step->slot_count > 1) {
@@ -276,6 +285,7 @@ static void start_step(sim_state *s, int rank, uint32_t index) {
     post_send(s, rank, index, step);
     return;
   case LCOMM_STEP_RECV:
+    take_memory(s, rank, step->slot);
     s->ranks[rank].state[index] = STATE_POSTED;
     return;
   }

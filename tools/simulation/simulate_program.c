@@ -201,14 +201,17 @@ static bool fill(const lcomm_plan *plan, const lcomm_topo *topo, const simulate_
   return true;
 }
 
-/* As the engine lays them out: a slot that is no part of the vector has room for a short message
- * at least. */
+/* As the engine lays them out: a slot that is no part of the vector, nor in the place of another,
+ * has room for a short message at least. */
 static uint64_t slots_size(const lcomm_plan *plan) {
   uint64_t size = 0;
   for (uint32_t i = 0; i < plan->schedule.slot_count; i++) {
-    uint64_t bound = plan->slot_sizes[i].bound + LCOMM_WIRE_HEADER_SIZE;
-    bool own = plan->schedule.slots[i].alias.count == 0;
-    size += !own ? LCOMM_WIRE_HEADER_SIZE : bound > LCOMM_INLINE_SIZE ? bound : LCOMM_INLINE_SIZE;
+    uint64_t bound = plan->slot_sizes[i].memory + LCOMM_WIRE_HEADER_SIZE;
+    const lcomm_slot *slot = &plan->schedule.slots[i];
+    bool own = slot->alias.count == 0;
+    if (slot->place == i) {
+      size += !own ? LCOMM_WIRE_HEADER_SIZE : bound > LCOMM_INLINE_SIZE ? bound : LCOMM_INLINE_SIZE;
+    }
   }
   return size;
 }
@@ -255,7 +258,8 @@ bool simulate_program_make(const lcomm_plan *plan, const lcomm_topo *topo,
                            simulate_program *program, char *why) {
   const lcomm_schedule *schedule = &plan->schedule;
   cached = cached ? cached : speeds;
-  *program = (simulate_program){.step_count = schedule->step_count};
+  *program = (simulate_program){.step_count = schedule->step_count,
+                                .block = lcomm_allreduce_block(&plan->shape, topo->nodes)};
   program->steps = malloc((schedule->step_count + 1) * sizeof *program->steps);
   program->next = malloc((schedule->next_count + 1) * sizeof *program->next);
   if (!program->steps || !program->next) {

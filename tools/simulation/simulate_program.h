@@ -37,6 +37,7 @@ typedef struct simulate_program {
   uint32_t *next;                    /* steps that wait for a step: next[next_first ..] */
   simulate_pass stage_in, stage_out; /* copies from the tensors and back */
   simulate_pass fill;                /* a copy into the tensors */
+  int block;                         /* nodes are visited in blocks of so many */
   uint64_t data_size;                /* bytes of the vector */
   uint64_t memory_size;              /* of a run: slots, residual, and what the library keeps */
   char codec[48];                    /* between nodes */

@@ -52,9 +52,21 @@ static bool expect(expectations *it, int rank, const simulate_program *program) 
   return true;
 }
 
+/* How nodes stand for each other. */
+typedef struct shift {
+  int nodes, block;
+  simulate_mirror mirror;
+} shift;
+
+static int mirrored_in(int place, int places) {
+  return (places - place) % places;
+}
+
 /* The node whose messages to node 0 are those of node 0 to `node`. */
-static int mirrored(int node, int nodes, simulate_mirror mirror) {
-  return mirror == SIMULATE_MIRROR_ROTATION ? (nodes - node) % nodes : node;
+static int mirrored(const shift *it, int node) {
+  int far = mirrored_in(node / it->block, it->nodes / it->block);
+  int near = mirrored_in(node % it->block, it->block);
+  return it->mirror == SIMULATE_MIRROR_ROTATION ? far * it->block + near : node;
 }
 
 static bool route(const lcomm_topo *topo, const expectations *it, simulate_program *programs,
@@ -62,7 +74,8 @@ static bool route(const lcomm_topo *topo, const expectations *it, simulate_progr
   simulate_step *step = &programs[sender].steps[index];
   int receiver = (int)step->peer, from = sender;
   if (mirror != SIMULATE_MIRROR_NONE) {
-    int node = mirrored(topo->node[step->peer], topo->nodes, mirror);
+    shift by = {topo->nodes, programs[sender].block, mirror};
+    int node = mirrored(&by, topo->node[step->peer]);
     receiver = lcomm_topo_rank(topo, 0, topo->local[step->peer]);
     from = lcomm_topo_rank(topo, node, topo->local[sender]);
   }
@@ -112,13 +125,17 @@ bool simulate_routes_make(const lcomm_topo *topo, simulate_program *programs, in
   return good;
 }
 
-static int shifted(int peer, int node, int nodes, simulate_mirror mirror) {
-  return mirror == SIMULATE_MIRROR_ROTATION ? (peer + node) % nodes : peer ^ node;
+/* The node that is to `node` what `peer` is to node 0. */
+static int shifted(const shift *it, int peer, int node) {
+  int far = (peer / it->block + node / it->block) % (it->nodes / it->block);
+  int near = (peer % it->block + node % it->block) % it->block;
+  return it->mirror == SIMULATE_MIRROR_ROTATION ? far * it->block + near : peer ^ node;
 }
 
 bool simulate_routes_alike(const lcomm_topo *topo, const simulate_program *program,
                            const simulate_program *other, int node, simulate_mirror mirror) {
-  if (program->step_count != other->step_count) {
+  shift by = {topo->nodes, program->block, mirror};
+  if (program->step_count != other->step_count || program->block != other->block) {
     return false;
   }
   for (uint32_t i = 0; i < program->step_count; i++) {
@@ -127,9 +144,8 @@ bool simulate_routes_alike(const lcomm_topo *topo, const simulate_program *progr
       return false;
     }
     bool is_message = a->kind == LCOMM_STEP_SEND || a->kind == LCOMM_STEP_RECV;
-    if (is_message &&
-        (a->message != b->message || topo->local[a->peer] != topo->local[b->peer] ||
-         shifted(topo->node[a->peer], node, topo->nodes, mirror) != topo->node[b->peer])) {
+    if (is_message && (a->message != b->message || topo->local[a->peer] != topo->local[b->peer] ||
+                       shifted(&by, topo->node[a->peer], node) != topo->node[b->peer])) {
       return false;
     }
   }

@@ -77,7 +77,8 @@ simulate_bucket *simulate_buckets_make(const simulate_world_request *request, ui
                                        char *why);
 void simulate_buckets_free(simulate_bucket *buckets, uint32_t count);
 
-/* Find the receiver of every message of one shape. `mirror`: which node's messages come back. */
+/* Find the receiver of every message of one shape. `mirror`: which node's messages come back.
+ * Blocks of nodes rotate, and nodes in their block. */
 typedef enum simulate_mirror {
   SIMULATE_MIRROR_NONE, /* all ranks are simulated */
   SIMULATE_MIRROR_ROTATION,
