@@ -18,6 +18,12 @@ static inline size_t lcomm_block_codes(uint64_t count, size_t block, size_t scal
   return (lcomm_block_count(count, block) * scale_size + 7) / 8 * 8;
 }
 
+/* Bytes of `count` codes of 1 or 2 bits. */
+static inline size_t lcomm_lowbit_codes_size(unsigned width, uint64_t count) {
+  unsigned in_byte = 8 / width;
+  return (size_t)(count / in_byte + (count % in_byte != 0));
+}
+
 /* Zeros between scales and codes, written with the last range. */
 static inline void lcomm_block_pad(lcomm_range range, size_t block, size_t scale_size,
                                    uint8_t *payload) {

@@ -36,7 +36,9 @@ typedef enum lcomm_codec_id {
   LCOMM_CODEC_FP8E5M2 = 4,
   LCOMM_CODEC_INT8 = 5,
   LCOMM_CODEC_TOPK = 6,
-  LCOMM_CODEC_INT4 = 7
+  LCOMM_CODEC_INT4 = 7,
+  LCOMM_CODEC_SIGN = 8,
+  LCOMM_CODEC_INT2 = 9
 } lcomm_codec_id;
 
 typedef struct lcomm_codec lcomm_codec;
@@ -79,6 +81,7 @@ struct lcomm_codec {
   const char *summary; /* one line for people */
   /* Blocks that may be chosen, ended by 0; the first is standard. */
   uint16_t blocks[4];
+  bool feeds_back; /* a policy gives it error feedback between nodes unless it says -ef */
 
   /* Bits per value of a long payload; of the sparse codec: per kept value. */
   double (*bits)(const lcomm_format *format);
@@ -114,7 +117,8 @@ struct lcomm_codec {
 
 /* One codec per file. */
 extern const lcomm_codec lcomm_codec_none, lcomm_codec_fp16, lcomm_codec_bf16, lcomm_codec_fp8e4m3,
-    lcomm_codec_fp8e5m2, lcomm_codec_int8, lcomm_codec_topk, lcomm_codec_int4;
+    lcomm_codec_fp8e5m2, lcomm_codec_int8, lcomm_codec_topk, lcomm_codec_int4, lcomm_codec_sign,
+    lcomm_codec_int2;
 
 /* All codecs in wire-number order, ended by NULL. */
 extern const lcomm_codec *const lcomm_codec_list[];

@@ -8,10 +8,17 @@
 
 #include "codecs/codec.h"
 
-const lcomm_codec *const lcomm_codec_list[] = {
-    &lcomm_codec_none,    &lcomm_codec_fp16,    &lcomm_codec_bf16,
-    &lcomm_codec_fp8e4m3, &lcomm_codec_fp8e5m2, &lcomm_codec_int8,
-    &lcomm_codec_topk,    &lcomm_codec_int4,    NULL};
+const lcomm_codec *const lcomm_codec_list[] = {&lcomm_codec_none,
+                                               &lcomm_codec_fp16,
+                                               &lcomm_codec_bf16,
+                                               &lcomm_codec_fp8e4m3,
+                                               &lcomm_codec_fp8e5m2,
+                                               &lcomm_codec_int8,
+                                               &lcomm_codec_topk,
+                                               &lcomm_codec_int4,
+                                               &lcomm_codec_sign,
+                                               &lcomm_codec_int2,
+                                               NULL};
 
 const lcomm_codec *lcomm_codec_by_name(const char *name, size_t length) {
   for (size_t i = 0; lcomm_codec_list[i] != NULL; i++) {

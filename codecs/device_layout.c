@@ -3,6 +3,8 @@
 
 #include "codecs/device_layout.h"
 
+#include "codecs/block.h"
+
 static lcomm_cuda_kind fp16_kind(uint8_t variant) {
   if (variant == LCOMM_FP16_FIXED) {
     return LCOMM_CUDA_F16_FIXED;
@@ -27,6 +29,10 @@ static lcomm_cuda_kind kind_of(const lcomm_format *format) {
     return LCOMM_CUDA_INT8;
   case LCOMM_CODEC_INT4:
     return LCOMM_CUDA_INT4;
+  case LCOMM_CODEC_SIGN:
+    return LCOMM_CUDA_SIGN;
+  case LCOMM_CODEC_INT2:
+    return LCOMM_CUDA_INT2;
   case LCOMM_CODEC_TOPK:
     break;
   }
@@ -43,6 +49,10 @@ static uint64_t bytes_of_codes(lcomm_cuda_kind kind, uint64_t count) {
     return count;
   case LCOMM_CUDA_INT4:
     return count / 2 + count % 2;
+  case LCOMM_CUDA_SIGN:
+    return lcomm_lowbit_codes_size(1, count);
+  case LCOMM_CUDA_INT2:
+    return lcomm_lowbit_codes_size(2, count);
   default:
     return count * sizeof(uint16_t);
   }

@@ -56,5 +56,6 @@ const lcomm_codec lcomm_codec_int4 = {
     .name = "int4",
     .summary = "4-bit integers, one float32 scale per block",
     .blocks = {32, 128},
+    .feeds_back = true,
     LCOMM_DENSE_FUNCTIONS,
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codecs/block.h"
 #include "codecs/lossless_chunk.h"
 
 enum { PLANES_MAX = 4, ALIGNMENT = 64 };
@@ -26,10 +27,16 @@ size_t lcomm_lossless_number_size(const lcomm_codec *codec) {
 }
 
 static size_t codes_size(const lcomm_format *format, uint64_t count) {
-  if (format->codec->id == LCOMM_CODEC_INT4) {
+  switch (format->codec->id) {
+  case LCOMM_CODEC_INT4:
     return (size_t)(count / 2 + count % 2);
+  case LCOMM_CODEC_SIGN:
+    return lcomm_lowbit_codes_size(1, count);
+  case LCOMM_CODEC_INT2:
+    return lcomm_lowbit_codes_size(2, count);
+  default:
+    return (size_t)count * lcomm_lossless_number_size(format->codec);
   }
-  return (size_t)count * lcomm_lossless_number_size(format->codec);
 }
 
 static size_t planes_size(const lcomm_format *format, size_t payload_bound) {
@@ -140,8 +147,8 @@ static const char *decode_codes(const lcomm_lossless *lossless, const lcomm_kern
 static const char *decode_dense(const lcomm_lossless *lossless, const lcomm_kernels *kernels,
                                 lcomm_stream stream, uint64_t count, uint8_t *payload,
                                 size_t capacity, size_t *payload_size) {
-  /* A value takes half a byte at least; only then can its size be computed. */
-  if (count / 2 > capacity) {
+  /* A value takes a bit at least; only then can its size be computed. */
+  if (count / 8 > capacity) {
     return "more values than there is room for";
   }
   size_t size = lcomm_payload_size(&lossless->format, count);

@@ -20,7 +20,8 @@
  *   none               split4: planes 3, 2, 1, 0 (the exponents come last)
  *   fp16, bf16         what stands before the codes, if anything, as one
  *                      plane; then the codes by split2: planes 1, 0
- *   fp8*, int8, int4   what stands before the codes as one plane; the codes
+ *   fp8*, int8, int4, sign, int2
+ *                      what stands before the codes as one plane; the codes
  *   topk               all deltas as LEB128, each as short as can be; then bf16
  *                      values by split2: planes 1, 0; or int8 values: scales;
  *                      codes

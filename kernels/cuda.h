@@ -46,6 +46,8 @@ typedef enum lcomm_cuda_kind {
   LCOMM_CUDA_E5M2,
   LCOMM_CUDA_INT8,
   LCOMM_CUDA_INT4,
+  LCOMM_CUDA_SIGN,
+  LCOMM_CUDA_INT2,
   LCOMM_CUDA_KIND_COUNT
 } lcomm_cuda_kind;
 
@@ -57,9 +59,9 @@ typedef struct lcomm_cuda_code {
   bool stochastic;  /* E4M3, E5M2, to encode: rounding by lcomm_random(seed, i) */
   uint64_t seed;
   const uint64_t *more_seed; /* of the device, NULL: none: added to it when the kernel runs */
-  /* Scales: float32 (INT8, INT4), E8M0 bytes (F16_BLOCK, E4M3, E5M2); F16_FIXED:
-   * its factor, a float32 before 4 zero bytes. An encoder writes zeros from the
-   * last scale to the first code. NULL for the others. */
+  /* Scales: float32 (INT8, INT4), E8M0 bytes (F16_BLOCK, E4M3, E5M2), scale bytes of
+   * lowbit kernels (SIGN, INT2); F16_FIXED: its factor, a float32 before 4 zero bytes. An encoder
+   * writes zeros from the last scale to the first code. NULL for the others. */
   void *scale;
   void *code; /* F32: the values, n in a row */
 } lcomm_cuda_code;

@@ -46,6 +46,18 @@
                               float factor, float *destination, size_t n);                         \
   void lcomm_##isa##_e5m2_add(const uint8_t *code, const uint8_t *scale, size_t block,             \
                               float factor, float *destination, size_t n);                         \
+  void lcomm_##isa##_f32_to_sign(const float *source, size_t block, uint8_t *code, uint8_t *scale, \
+                                 size_t n);                                                        \
+  void lcomm_##isa##_sign_to_f32(const uint8_t *code, const uint8_t *scale, size_t block,          \
+                                 float factor, float *destination, size_t n);                      \
+  void lcomm_##isa##_sign_add(const uint8_t *code, const uint8_t *scale, size_t block,             \
+                              float factor, float *destination, size_t n);                         \
+  void lcomm_##isa##_f32_to_int2(const float *source, size_t block, uint8_t *code, uint8_t *scale, \
+                                 size_t n);                                                        \
+  void lcomm_##isa##_int2_to_f32(const uint8_t *code, const uint8_t *scale, size_t block,          \
+                                 float factor, float *destination, size_t n);                      \
+  void lcomm_##isa##_int2_add(const uint8_t *code, const uint8_t *scale, size_t block,             \
+                              float factor, float *destination, size_t n);                         \
   void lcomm_##isa##_f32_to_f16_block(const float *source, uint16_t *code, uint8_t *scale,         \
                                       size_t n);                                                   \
   void lcomm_##isa##_f16_block_to_f32(const uint16_t *code, const uint8_t *scale, float factor,    \
@@ -91,6 +103,11 @@
     .fp8_to_f32 =                                                                                  \
         {[LCOMM_E4M3] = lcomm_##isa##_e4m3_to_f32, [LCOMM_E5M2] = lcomm_##isa##_e5m2_to_f32},      \
     .fp8_add = {[LCOMM_E4M3] = lcomm_##isa##_e4m3_add, [LCOMM_E5M2] = lcomm_##isa##_e5m2_add},     \
+    .f32_to_lowbit =                                                                               \
+        {[LCOMM_SIGN] = lcomm_##isa##_f32_to_sign, [LCOMM_INT2] = lcomm_##isa##_f32_to_int2},      \
+    .lowbit_to_f32 =                                                                               \
+        {[LCOMM_SIGN] = lcomm_##isa##_sign_to_f32, [LCOMM_INT2] = lcomm_##isa##_int2_to_f32},      \
+    .lowbit_add = {[LCOMM_SIGN] = lcomm_##isa##_sign_add, [LCOMM_INT2] = lcomm_##isa##_int2_add},  \
     .f16_block.f32_to_f16_block = lcomm_##isa##_f32_to_f16_block,                                  \
     .f16_block.f16_block_to_f32 = lcomm_##isa##_f16_block_to_f32,                                  \
     .f16_block.f16_block_add = lcomm_##isa##_f16_block_add, .f32_scale = lcomm_##isa##_f32_scale,  \

@@ -34,6 +34,9 @@ enum {
 /* fp8 formats of the OCP 8-bit floating point specification. */
 typedef enum lcomm_fp8 { LCOMM_E4M3, LCOMM_E5M2, LCOMM_FP8_COUNT } lcomm_fp8;
 
+/* Formats of one and of two bits per value. */
+typedef enum lcomm_lowbit { LCOMM_SIGN, LCOMM_INT2, LCOMM_LOWBIT_COUNT } lcomm_lowbit;
+
 /* One summand of a sum of coded arrays: plain float32 values, or codes. */
 typedef struct lcomm_source {
   const float *values; /* of the element the destination begins with, or NULL */
@@ -150,6 +153,24 @@ typedef struct lcomm_kernels {
                                       float factor, float *destination, size_t n);
   void (*fp8_add[LCOMM_FP8_COUNT])(const uint8_t *code, const uint8_t *scale, size_t block,
                                    float factor, float *destination, size_t n);
+
+  /* sign and int2, block 32, 64 or 128, scale bytes: 2^(byte-127), 0 for 0, NaN for 255. Codes of
+   * 1 and 2 bits stand for 1, -1, 4, -4; of the 8 or 4 in a byte the first has the lowest bits, and
+   * bits without an element are 0. Bit 0 is the sign of the value, bit 1 says that its magnitude is
+   * above 2.5 * scale.
+   * int2: the scale is the power of two with 4 * scale <= amax < 8 * scale.
+   * sign: the scale is the power of two next to the root mean square of the block's values (the
+   * last block may be short), with steps = RNE(magnitude * 2^(6-e)), e the exponent of amax: the
+   * power of two of half the exponent, rounded down, of sum(steps^2) * (1 / (2304 * count)), times
+   * 2^e, and 2^127 at the most.
+   * A block whose amax is below 2^-119 gets scale 0 and signs as codes. A block holding NaN or Inf
+   * gets scale 255 and codes 0, and decodes to NaN. */
+  void (*f32_to_lowbit[LCOMM_LOWBIT_COUNT])(const float *source, size_t block, uint8_t *code,
+                                            uint8_t *scale, size_t n);
+  void (*lowbit_to_f32[LCOMM_LOWBIT_COUNT])(const uint8_t *code, const uint8_t *scale, size_t block,
+                                            float factor, float *destination, size_t n);
+  void (*lowbit_add[LCOMM_LOWBIT_COUNT])(const uint8_t *code, const uint8_t *scale, size_t block,
+                                         float factor, float *destination, size_t n);
 
   /* destination = factor * source; may be equal */
   void (*f32_scale)(const float *source, float factor, float *destination, size_t n);

@@ -55,6 +55,8 @@ static const struct {
     {"fp8e5m2", "rounded to 8-bit floats (e5m2), a quarter of the bytes"},
     {"int8", "rounded to 8-bit integers, a quarter of the bytes"},
     {"int4", "rounded to 4-bit integers, a sixth of the bytes"},
+    {"int2", "rounded to 2 bits, a fifteenth of the bytes"},
+    {"sign", "signs of one bit, a thirtieth of the bytes"},
 };
 
 /* Is `word` one of the endings or options of the codec? */

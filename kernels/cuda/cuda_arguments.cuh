@@ -41,6 +41,8 @@ static inline int lcomm_block_is_known(const lcomm_cuda_code *code) {
   case LCOMM_CUDA_E5M2:
   case LCOMM_CUDA_INT8:
   case LCOMM_CUDA_INT4:
+  case LCOMM_CUDA_SIGN:
+  case LCOMM_CUDA_INT2:
     return code->block == 32 || code->block == 64 || code->block == 128;
   default:
     return 1;

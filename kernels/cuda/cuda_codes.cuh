@@ -21,9 +21,21 @@ typedef struct lcomm_coded {
 } lcomm_coded;
 
 LCOMM_DEVICE void lcomm_store_rest(uint8_t *piece, int bits, int size, lcomm_vec2 word) {
-  LCOMM_UNROLL for (int b = 0; b < LCOMM_PIECE * bits / 8; b++) {
+  LCOMM_UNROLL for (int b = 0; b < (LCOMM_PIECE * bits + 7) / 8; b++) {
     if (b < size) {
       piece[b] = (uint8_t)((b < 4 ? word.x : word.y) >> 8 * (b % 4));
+    }
+  }
+}
+
+/* The lower lane of two writes the byte of both. */
+LCOMM_DEVICE void lcomm_store_signs(uint8_t *first, const lcomm_thread_values *at,
+                                    const lcomm_vec2 word[LCOMM_PIECES]) {
+  int step = LCOMM_STEP / 8;
+  LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
+    uint32_t byte = word[j].x | lcomm_shuffle_xor(word[j].x, 1) << LCOMM_PIECE;
+    if ((lcomm_lane() & 1) == 0 && lcomm_piece_size(1, j, at) > 0) {
+      first[j * step] = (uint8_t)byte;
     }
   }
 }
@@ -32,6 +44,10 @@ LCOMM_DEVICE void lcomm_store_codes(int kind, void *code, const lcomm_thread_val
                                     const lcomm_vec2 word[LCOMM_PIECES]) {
   int bits = lcomm_code_bits(kind), step = LCOMM_STEP * bits / 8;
   uint8_t *first = (uint8_t *)code + at->local * (uint64_t)bits / 8;
+  if (kind == LCOMM_CUDA_SIGN) {
+    lcomm_store_signs(first, at, word);
+    return;
+  }
   if (!at->whole) {
     LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
       lcomm_store_rest(first + j * step, bits, lcomm_piece_size(bits, j, at), word[j]);
@@ -43,8 +59,10 @@ LCOMM_DEVICE void lcomm_store_codes(int kind, void *code, const lcomm_thread_val
       lcomm_store2_once(first + j * step, word[j]);
     } else if (bits == 8) {
       lcomm_store_4_bytes_once(first + j * step, word[j].x);
-    } else {
+    } else if (bits == 4) {
       lcomm_store_2_bytes_once(first + j * step, word[j].x);
+    } else {
+      first[j * step] = (uint8_t)word[j].x;
     }
   }
 }
@@ -197,6 +215,68 @@ LCOMM_DEVICE void lcomm_encode_float_scaled(int kind, const lcomm_code_args *c,
   }
 }
 
+/* ----------------------------------------------------------- one and two bits */
+
+/* The squares of the steps of each piece, whose block has this largest magnitude. */
+LCOMM_DEVICE void lcomm_squares_of_pieces(const float value[LCOMM_VALUES], int32_t own,
+                                          uint32_t lanes, uint32_t squares[LCOMM_PIECES]) {
+  LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
+    int32_t amax = (int32_t)lcomm_shuffle((uint32_t)own, lcomm_lane_of_piece(lanes, j));
+    float steps_of_one = lcomm_sign_steps_of_one(amax);
+    squares[j] = 0;
+    LCOMM_UNROLL for (int i = 0; i < LCOMM_PIECE; i++) {
+      uint32_t steps = lcomm_sign_steps(value[4 * j + i], steps_of_one);
+      squares[j] += steps * steps;
+    }
+  }
+}
+
+/* The scale of the lane's block. */
+LCOMM_DEVICE uint32_t lcomm_lowbit_scale(int kind, uint32_t shift, const lcomm_thread_values *at,
+                                         uint64_t n, const float value[LCOMM_VALUES]) {
+  uint32_t lanes = lcomm_lanes_of_block(shift), squares[LCOMM_PIECES];
+  int32_t amax = lcomm_block_amax(value, lanes);
+  if (kind == LCOMM_CUDA_INT2) {
+    return lcomm_int2_scale(amax);
+  }
+  lcomm_squares_of_pieces(value, amax, lanes, squares);
+  uint32_t sum = lcomm_block_sum(squares, lanes), count = 1u << shift;
+  uint64_t first = at->local + (uint64_t)(lcomm_piece_of_lane(lanes) * LCOMM_STEP);
+  first = first >> shift << shift;
+  if (first < n && n - first < count) {
+    count = (uint32_t)(n - first);
+  }
+  return lcomm_sign_scale(amax, sum, lcomm_sign_share(count));
+}
+
+LCOMM_DEVICE uint32_t lcomm_lowbit_piece(int kind, uint32_t scale, const float value[LCOMM_PIECE]) {
+  int32_t limit = lcomm_int2_limit((uint8_t)scale);
+  int bits = lcomm_code_bits(kind);
+  uint32_t word = 0;
+  LCOMM_UNROLL for (int i = 0; i < LCOMM_PIECE; i++) {
+    uint32_t large = kind == LCOMM_CUDA_INT2 && lcomm_f32_magnitude(value[i]) > limit ? 2 : 0;
+    word |= (lcomm_f32_bits(value[i]) >> 31 | large) << bits * i;
+  }
+  return scale == LCOMM_E8M0_NAN ? 0 : word;
+}
+
+LCOMM_DEVICE void lcomm_encode_lowbit(int kind, const lcomm_code_args *c,
+                                      const lcomm_thread_values *at, uint64_t n,
+                                      const float value[LCOMM_VALUES], lcomm_coded *out) {
+  uint32_t lanes = lcomm_lanes_of_block(c->shift);
+  uint32_t own = lcomm_lowbit_scale(kind, c->shift, at, n, value);
+  uint64_t block;
+  if (lcomm_writes_scale(lanes, c->shift, at, n, &block)) {
+    ((uint8_t *)c->scale)[block] = (uint8_t)own;
+  }
+  LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
+    uint32_t scale = lcomm_shuffle(own, lcomm_lane_of_piece(lanes, j));
+    lcomm_vec2 word = {lcomm_lowbit_piece(kind, scale, value + 4 * j), 0};
+    out->unit[j] = lcomm_lowbit_scale_to_f32((uint8_t)scale);
+    out->word[j] = word;
+  }
+}
+
 /* ---------------------------------------------------------------- a payload */
 
 /* The bytes of a payload that belong to no element: the head of F16_FIXED, and the
@@ -227,7 +307,9 @@ LCOMM_DEVICE void lcomm_encode_values(int kind, const lcomm_code_args *c,
     lcomm_store_values((float *)c->code, at->local, at, value);
     return;
   }
-  if (lcomm_has_byte_scales(kind)) {
+  if (lcomm_is_lowbit(kind)) {
+    lcomm_encode_lowbit(kind, c, at, n, value, out);
+  } else if (lcomm_has_byte_scales(kind)) {
     lcomm_encode_byte_scaled(kind, c, at, n, value, out);
   }
   if (lcomm_has_float_scales(kind)) {

@@ -136,6 +136,8 @@ DECODERS(e4m3, LCOMM_CUDA_E4M3)
 DECODERS(e5m2, LCOMM_CUDA_E5M2)
 DECODERS(int8, LCOMM_CUDA_INT8)
 DECODERS(int4, LCOMM_CUDA_INT4)
+DECODERS(sign, LCOMM_CUDA_SIGN)
+DECODERS(int2, LCOMM_CUDA_INT2)
 
 int lcomm_launch_decode(lcomm_cuda_kind kind, const lcomm_sum_args *args, void *stream) {
   switch (kind) {
@@ -153,6 +155,10 @@ int lcomm_launch_decode(lcomm_cuda_kind kind, const lcomm_sum_args *args, void *
     return run_decode_int8(args, stream);
   case LCOMM_CUDA_INT4:
     return run_decode_int4(args, stream);
+  case LCOMM_CUDA_SIGN:
+    return run_decode_sign(args, stream);
+  case LCOMM_CUDA_INT2:
+    return run_decode_int2(args, stream);
   default:
     return LCOMM_CUDA_INVALID_VALUE;
   }
@@ -174,6 +180,10 @@ int lcomm_launch_add(lcomm_cuda_kind kind, const lcomm_sum_args *args, void *str
     return run_add_int8(args, stream);
   case LCOMM_CUDA_INT4:
     return run_add_int4(args, stream);
+  case LCOMM_CUDA_SIGN:
+    return run_add_sign(args, stream);
+  case LCOMM_CUDA_INT2:
+    return run_add_int2(args, stream);
   default:
     return LCOMM_CUDA_INVALID_VALUE;
   }
@@ -195,6 +205,10 @@ static int launch_decode_list(lcomm_cuda_kind kind, const decode_list_args *args
     return run_decode_list_int8(args, stream);
   case LCOMM_CUDA_INT4:
     return run_decode_list_int4(args, stream);
+  case LCOMM_CUDA_SIGN:
+    return run_decode_list_sign(args, stream);
+  case LCOMM_CUDA_INT2:
+    return run_decode_list_int2(args, stream);
   default:
     return LCOMM_CUDA_INVALID_VALUE;
   }

@@ -105,6 +105,8 @@ ENCODERS(e4m3, LCOMM_CUDA_E4M3)
 ENCODERS(e5m2, LCOMM_CUDA_E5M2)
 ENCODERS(int8, LCOMM_CUDA_INT8)
 ENCODERS(int4, LCOMM_CUDA_INT4)
+ENCODERS(sign, LCOMM_CUDA_SIGN)
+ENCODERS(int2, LCOMM_CUDA_INT2)
 
 static int launch(lcomm_cuda_kind kind, const encode_args *args, void *stream) {
   switch (lcomm_kernel_kind(kind)) {
@@ -124,6 +126,10 @@ static int launch(lcomm_cuda_kind kind, const encode_args *args, void *stream) {
     return run_int8(args, stream);
   case LCOMM_CUDA_INT4:
     return run_int4(args, stream);
+  case LCOMM_CUDA_SIGN:
+    return run_sign(args, stream);
+  case LCOMM_CUDA_INT2:
+    return run_int2(args, stream);
   default:
     return LCOMM_CUDA_INVALID_VALUE;
   }
@@ -147,6 +153,10 @@ static int launch_list(lcomm_cuda_kind kind, const encode_list_args *args, void 
     return run_list_int8(args, stream);
   case LCOMM_CUDA_INT4:
     return run_list_int4(args, stream);
+  case LCOMM_CUDA_SIGN:
+    return run_list_sign(args, stream);
+  case LCOMM_CUDA_INT2:
+    return run_list_int2(args, stream);
   default:
     return LCOMM_CUDA_INVALID_VALUE;
   }

@@ -31,6 +31,10 @@ LCOMM_DEVICE uint32_t lcomm_load_2_bytes_once(const void *p) {
   return __ldcs((const unsigned short *)p);
 }
 
+LCOMM_DEVICE uint32_t lcomm_load_1_byte_once(const void *p) {
+  return __ldcs((const unsigned char *)p);
+}
+
 LCOMM_DEVICE void lcomm_store_4_bytes_once(void *p, uint32_t value) {
   __stcs((unsigned int *)p, value);
 }

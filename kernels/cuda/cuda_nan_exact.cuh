@@ -65,6 +65,10 @@ LCOMM_DEVICE float lcomm_element_of(int kind, const void *code, uint64_t i) {
     return (float)(int8_t)bytes[i];
   case LCOMM_CUDA_INT4:
     return (float)(i % 2 == 0 ? lcomm_int4_even(bytes[i / 2]) : lcomm_int4_odd(bytes[i / 2]));
+  case LCOMM_CUDA_SIGN:
+    return lcomm_lowbit_to_f32((uint32_t)bytes[i / 8] >> i % 8 & 1);
+  case LCOMM_CUDA_INT2:
+    return lcomm_lowbit_to_f32((uint32_t)bytes[i / 4] >> i % 4 * 2 & 3);
   case LCOMM_CUDA_BF16:
     return lcomm_bf16_to_f32(((const uint16_t *)code)[i]);
   default:
@@ -76,7 +80,7 @@ LCOMM_DEVICE float lcomm_element_of(int kind, const void *code, uint64_t i) {
 LCOMM_DEVICE float lcomm_unit_of(int kind, const void *scale, uint32_t shift, float factor,
                                  uint64_t i) {
   if (lcomm_has_byte_scales(kind)) {
-    return lcomm_e8m0_to_f32(((const uint8_t *)scale)[i >> shift]);
+    return lcomm_scale_value(kind, ((const uint8_t *)scale)[i >> shift]);
   }
   if (lcomm_has_float_scales(kind)) {
     return ((const float *)scale)[i >> shift];

@@ -60,6 +60,19 @@ LCOMM_DEVICE int32_t lcomm_block_amax(const float value[LCOMM_VALUES], uint32_t 
   return amax;
 }
 
+/* The sum of a part of each piece over the lanes of its block: for the lane's block. */
+LCOMM_DEVICE uint32_t lcomm_block_sum(const uint32_t part[LCOMM_PIECES], uint32_t lanes) {
+  uint32_t half = lanes / 2, quarter = lanes / 4;
+  int last = (lcomm_lane() & half) != 0, odd = (lcomm_lane() & quarter) != 0;
+  uint32_t even = (last ? part[2] : part[0]) + lcomm_shuffle_xor(last ? part[0] : part[2], half);
+  uint32_t next = (last ? part[3] : part[1]) + lcomm_shuffle_xor(last ? part[1] : part[3], half);
+  uint32_t sum = (odd ? next : even) + lcomm_shuffle_xor(odd ? even : next, quarter);
+  for (uint32_t mask = quarter / 2; mask > 0; mask /= 2) {
+    sum += lcomm_shuffle_xor(sum, mask);
+  }
+  return sum;
+}
+
 /* Does this lane write the scale of its block, and which one is that? */
 LCOMM_DEVICE int lcomm_writes_scale(uint32_t lanes, uint32_t shift, const lcomm_thread_values *at,
                                     uint64_t n, uint64_t *block) {

@@ -47,6 +47,14 @@ LCOMM_SUM_KERNEL(sum_int4) {
   sum(LCOMM_CUDA_INT4, &a);
 }
 
+LCOMM_SUM_KERNEL(sum_sign) {
+  sum(LCOMM_CUDA_SIGN, &a);
+}
+
+LCOMM_SUM_KERNEL(sum_int2) {
+  sum(LCOMM_CUDA_INT2, &a);
+}
+
 static int launch(lcomm_cuda_kind kind, const lcomm_sum_args *args, void *stream) {
   uint32_t blocks = lcomm_dense_blocks(args->n);
   bool adds = kind != LCOMM_CUDA_F32 && args->op == LCOMM_CUDA_SUM;
@@ -73,6 +81,10 @@ static int launch(lcomm_cuda_kind kind, const lcomm_sum_args *args, void *stream
     return LCOMM_LAUNCH(sum_int8, blocks, LCOMM_DENSE_THREADS, stream, *args);
   case LCOMM_CUDA_INT4:
     return LCOMM_LAUNCH(sum_int4, blocks, LCOMM_DENSE_THREADS, stream, *args);
+  case LCOMM_CUDA_SIGN:
+    return LCOMM_LAUNCH(sum_sign, blocks, LCOMM_DENSE_THREADS, stream, *args);
+  case LCOMM_CUDA_INT2:
+    return LCOMM_LAUNCH(sum_int2, blocks, LCOMM_DENSE_THREADS, stream, *args);
   default:
     return LCOMM_CUDA_INVALID_VALUE;
   }

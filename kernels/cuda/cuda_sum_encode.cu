@@ -52,6 +52,14 @@ LCOMM_SUM_KERNEL(plain_to_int4) {
   sum_encode(LCOMM_CUDA_F32, LCOMM_CUDA_INT4, &a);
 }
 
+LCOMM_SUM_KERNEL(plain_to_sign) {
+  sum_encode(LCOMM_CUDA_F32, LCOMM_CUDA_SIGN, &a);
+}
+
+LCOMM_SUM_KERNEL(plain_to_int2) {
+  sum_encode(LCOMM_CUDA_F32, LCOMM_CUDA_INT2, &a);
+}
+
 static int launch_plain(lcomm_cuda_kind encoded, const lcomm_sum_args *args, void *stream) {
   uint32_t blocks = lcomm_dense_blocks(args->n);
   switch (encoded) {
@@ -71,6 +79,10 @@ static int launch_plain(lcomm_cuda_kind encoded, const lcomm_sum_args *args, voi
     return LCOMM_LAUNCH(plain_to_int8, blocks, LCOMM_DENSE_THREADS, stream, *args);
   case LCOMM_CUDA_INT4:
     return LCOMM_LAUNCH(plain_to_int4, blocks, LCOMM_DENSE_THREADS, stream, *args);
+  case LCOMM_CUDA_SIGN:
+    return LCOMM_LAUNCH(plain_to_sign, blocks, LCOMM_DENSE_THREADS, stream, *args);
+  case LCOMM_CUDA_INT2:
+    return LCOMM_LAUNCH(plain_to_int2, blocks, LCOMM_DENSE_THREADS, stream, *args);
   default:
     return LCOMM_CUDA_INVALID_VALUE;
   }
@@ -106,6 +118,14 @@ LCOMM_SUM_KERNEL(int4_to_int4) {
   sum_encode(LCOMM_CUDA_INT4, LCOMM_CUDA_INT4, &a);
 }
 
+LCOMM_SUM_KERNEL(sign_to_sign) {
+  sum_encode(LCOMM_CUDA_SIGN, LCOMM_CUDA_SIGN, &a);
+}
+
+LCOMM_SUM_KERNEL(int2_to_int2) {
+  sum_encode(LCOMM_CUDA_INT2, LCOMM_CUDA_INT2, &a);
+}
+
 static int launch_coded(lcomm_cuda_kind kind, const lcomm_sum_args *args, void *stream) {
   uint32_t blocks = lcomm_dense_blocks(args->n);
   switch (kind) {
@@ -123,6 +143,10 @@ static int launch_coded(lcomm_cuda_kind kind, const lcomm_sum_args *args, void *
     return LCOMM_LAUNCH(int8_to_int8, blocks, LCOMM_DENSE_THREADS, stream, *args);
   case LCOMM_CUDA_INT4:
     return LCOMM_LAUNCH(int4_to_int4, blocks, LCOMM_DENSE_THREADS, stream, *args);
+  case LCOMM_CUDA_SIGN:
+    return LCOMM_LAUNCH(sign_to_sign, blocks, LCOMM_DENSE_THREADS, stream, *args);
+  case LCOMM_CUDA_INT2:
+    return LCOMM_LAUNCH(int2_to_int2, blocks, LCOMM_DENSE_THREADS, stream, *args);
   default:
     return LCOMM_CUDA_INVALID_VALUE;
   }

@@ -112,6 +112,9 @@ LCOMM_DEVICE int lcomm_code_bits(int kind) {
   if (kind == LCOMM_CUDA_INT4) {
     return 4;
   }
+  if (kind == LCOMM_CUDA_SIGN || kind == LCOMM_CUDA_INT2) {
+    return kind == LCOMM_CUDA_SIGN ? 1 : 2;
+  }
   return kind == LCOMM_CUDA_E4M3 || kind == LCOMM_CUDA_E5M2 || kind == LCOMM_CUDA_INT8 ? 8 : 16;
 }
 
@@ -119,8 +122,13 @@ LCOMM_DEVICE int lcomm_has_float_scales(int kind) {
   return kind == LCOMM_CUDA_INT8 || kind == LCOMM_CUDA_INT4;
 }
 
+LCOMM_DEVICE int lcomm_is_lowbit(int kind) {
+  return kind == LCOMM_CUDA_SIGN || kind == LCOMM_CUDA_INT2;
+}
+
 LCOMM_DEVICE int lcomm_has_byte_scales(int kind) {
-  return kind == LCOMM_CUDA_E4M3 || kind == LCOMM_CUDA_E5M2 || kind == LCOMM_CUDA_F16_BLOCK;
+  return kind == LCOMM_CUDA_E4M3 || kind == LCOMM_CUDA_E5M2 || kind == LCOMM_CUDA_F16_BLOCK ||
+         lcomm_is_lowbit(kind);
 }
 
 /* Bytes of a piece's codes that are there. */
@@ -133,12 +141,20 @@ LCOMM_DEVICE int lcomm_piece_size(int bits, int piece, const lcomm_thread_values
 /* Those of a piece that is not whole, byte by byte. */
 LCOMM_DEVICE lcomm_vec2 lcomm_load_rest(const uint8_t *piece, int bits, int size) {
   lcomm_vec2 word = {0, 0};
-  LCOMM_UNROLL for (int b = 0; b < LCOMM_PIECE * bits / 8; b++) {
+  LCOMM_UNROLL for (int b = 0; b < (LCOMM_PIECE * bits + 7) / 8; b++) {
     uint32_t byte = b < size ? piece[b] : 0u;
     word.x |= b < 4 ? byte << 8 * b : 0u;
     word.y |= b < 4 ? 0u : byte << 8 * (b % 4);
   }
   return word;
+}
+
+/* Two lanes have the codes of a byte of SIGN: their bits of it. */
+LCOMM_DEVICE void lcomm_pick_signs(lcomm_vec2 word[LCOMM_PIECES]) {
+  uint32_t shift = (lcomm_lane() & 1) * LCOMM_PIECE;
+  LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
+    word[j].x = word[j].x >> shift & 0xfu;
+  }
 }
 
 /* The codes of each piece, lowest first; those past the end are 0. */
@@ -150,6 +166,9 @@ LCOMM_DEVICE void lcomm_load_codes(int kind, const void *code, const lcomm_threa
     LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
       word[j] = lcomm_load_rest(first + j * step, bits, lcomm_piece_size(bits, j, at));
     }
+    if (kind == LCOMM_CUDA_SIGN) {
+      lcomm_pick_signs(word);
+    }
     return;
   }
   LCOMM_UNROLL for (int j = 0; j < LCOMM_PIECES; j++) {
@@ -158,9 +177,14 @@ LCOMM_DEVICE void lcomm_load_codes(int kind, const void *code, const lcomm_threa
       word[j] = lcomm_load2_once(first + j * step);
     } else if (bits == 8) {
       word[j].x = lcomm_load_4_bytes_once(first + j * step);
-    } else {
+    } else if (bits == 4) {
       word[j].x = lcomm_load_2_bytes_once(first + j * step);
+    } else {
+      word[j].x = lcomm_load_1_byte_once(first + j * step);
     }
+  }
+  if (kind == LCOMM_CUDA_SIGN) {
+    lcomm_pick_signs(word);
   }
 }
 
@@ -191,6 +215,9 @@ LCOMM_DEVICE uint32_t lcomm_load_scale(int kind, const void *scale, uint32_t shi
 
 /* The same as a number. */
 LCOMM_DEVICE float lcomm_scale_value(int kind, uint32_t raw) {
+  if (lcomm_is_lowbit(kind)) {
+    return lcomm_lowbit_scale_to_f32((uint8_t)raw);
+  }
   return lcomm_has_byte_scales(kind) ? lcomm_e8m0_to_f32((uint8_t)raw) : lcomm_f32_from_bits(raw);
 }
 
@@ -201,6 +228,12 @@ LCOMM_DEVICE float lcomm_piece_scale(int kind, float scale, uint32_t shift, int 
   }
   uint32_t first = (uint32_t)(piece * LCOMM_STEP) + lcomm_lane() * LCOMM_PIECE;
   return lcomm_f32_from_bits(lcomm_shuffle(lcomm_f32_bits(scale), first >> shift));
+}
+
+LCOMM_DEVICE void lcomm_lowbit_values(int bits, uint32_t codes, float value[LCOMM_PIECE]) {
+  LCOMM_UNROLL for (int i = 0; i < LCOMM_PIECE; i++) {
+    value[i] = lcomm_lowbit_to_f32(codes >> bits * i & (uint32_t)(bits == 1 ? 1 : 3));
+  }
 }
 
 /* Values of a piece; for NaN, some NaN. bf16 does not use `unit`. */
@@ -221,6 +254,8 @@ LCOMM_DEVICE void lcomm_piece_values(int kind, lcomm_vec2 word, float unit,
     lcomm_int8_values(word.x, value);
   } else if (kind == LCOMM_CUDA_INT4) {
     lcomm_int4_values(word.x, value);
+  } else if (lcomm_is_lowbit(kind)) {
+    lcomm_lowbit_values(lcomm_code_bits(kind), word.x, value);
   } else {
     lcomm_f16_values(word, value);
   }

@@ -154,6 +154,8 @@
  *     fp8e4m3, fp8e5m2  block=32|64|128 (default 128): values that share a
  *                 scale; stochastic: round so, not to the nearest
  *     int8, int4  block=32|128 (default 128 for int8, 32 for int4)
+ *     int2, sign  two bits and one bit of a value, block=32|64|128 (default 128); for
+ *                 tensors and calls with a residual, whose sums make up for the error
  *     topk        first DENSITY, the share of values that is kept, with
  *                 0 < DENSITY <= 1, or k=N, that many values of each tensor
  *                 (or of each bucket, see scope), 1 <= N < 2^32; then
@@ -191,9 +193,9 @@
  *   is remembered and added to the next. It needs an identity that lasts, so
  *   it acts on tensors and on calls with a residual (lcomm_allreduce_ef,
  *   lcomm_reduce_scatter_ef) only: plain calls under a +ef policy stay exact. Top-k
- *   acts on reduce-scatters with a residual only. int4 has it on net unless
- * -ef takes it away. +zstd compresses the payloads once more, without loss. Codecs act on sums
- * (all-reduce, reduce-scatter). All-gather and broadcast are always exact.
+ *   acts on reduce-scatters with a residual only. int4, int2 and sign have it on
+ *   net unless -ef takes it away. +zstd compresses the payloads once more, without loss. Codecs act
+ * on sums (all-reduce, reduce-scatter). All-gather and broadcast are always exact.
  *
  * ENVIRONMENT: `libcomm-info --env` prints the table.
  */

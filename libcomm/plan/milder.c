@@ -7,6 +7,9 @@
 
 static const lcomm_codec *next_of(const lcomm_codec *codec) {
   switch (codec->id) {
+  case LCOMM_CODEC_SIGN:
+    return &lcomm_codec_int2;
+  case LCOMM_CODEC_INT2:
   case LCOMM_CODEC_TOPK:
     return &lcomm_codec_int4;
   case LCOMM_CODEC_INT4:
@@ -24,7 +27,7 @@ static const lcomm_codec *next_of(const lcomm_codec *codec) {
 }
 
 static bool has_room_for_feedback(const lcomm_codec *codec) {
-  return codec->id == LCOMM_CODEC_INT4 || codec->id == LCOMM_CODEC_INT8;
+  return codec->feeds_back || codec->id == LCOMM_CODEC_INT8;
 }
 
 static bool milder_class(lcomm_auto_class automatic, unsigned rungs, lcomm_codec_spec *choice) {

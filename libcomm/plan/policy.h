@@ -144,8 +144,8 @@ static inline const lcomm_codec_spec *lcomm_policy_net_codec(const lcomm_policy 
 /* Text of a codec as a policy says it, e.g. "topk:0.01+ef"; returns text. */
 const char *lcomm_codec_spec_format(const lcomm_codec_spec *choice, char *text, size_t size);
 
-/* Parse one CODEC alone, as it stands after "net=" in a policy: int4 has error
- * feedback unless it is taken away. Writes *choice on success only; on a mistake
+/* Parse one CODEC alone, as it stands after "net=" in a policy: int4, int2 and sign
+ * have error feedback unless it is taken away. Writes *choice on success only; on a mistake
  * the sentence is as of lcomm_policy_parse, beginning with "codec, column N". */
 lcomm_status lcomm_format_parse(const char *text, lcomm_codec_spec *choice, lcomm_why *error);
 

@@ -81,7 +81,8 @@ static lcomm_status parse_values(reader *r, span value, lcomm_format *format) {
 enum {
   OPTION_COUNT = 4,
   HAVE_FP8 = 1 << LCOMM_CODEC_FP8E4M3 | 1 << LCOMM_CODEC_FP8E5M2,
-  HAVE_BLOCKS = HAVE_FP8 | 1 << LCOMM_CODEC_INT8 | 1 << LCOMM_CODEC_INT4
+  HAVE_BLOCKS = HAVE_FP8 | 1 << LCOMM_CODEC_INT8 | 1 << LCOMM_CODEC_INT4 | 1 << LCOMM_CODEC_SIGN |
+                1 << LCOMM_CODEC_INT2
 };
 
 static const struct option {
@@ -306,7 +307,7 @@ lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
     return fail_in_node(r, value, codec->name, "");
   }
   lcomm_codec_spec read = {.format = lcomm_format_of(codec)};
-  read.error_feedback = place == LCOMM_ON_NET && codec->id == LCOMM_CODEC_INT4;
+  read.error_feedback = place == LCOMM_ON_NET && codec->feeds_back;
   lcomm_status status = read_options(r, &rest, &read.format);
   if (status == LCOMM_OK) {
     status = read_endings(r, rest, &read);

@@ -67,7 +67,7 @@ const char *lcomm_codec_spec_format(const lcomm_codec_spec *choice, char *text, 
   write_options(&w, &choice->format);
   if (choice->error_feedback) {
     lcomm_write(&w, "+ef");
-  } else if (choice->format.codec->id == LCOMM_CODEC_INT4) {
+  } else if (choice->format.codec->feeds_back) {
     lcomm_write(&w, "-ef");
   }
   if (choice->format.zstd) {

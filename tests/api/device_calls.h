@@ -24,6 +24,7 @@ static const char *const policies[] = {
     "net=int8 min=1 check=xxhash",
     "net=int8 algo=gather min=1",
     "net=int4-ef node=int8:block=32 min=1",
+    "net=sign-ef node=int2:block=64-ef min=1",
     "net=topk:0.05 min=1",
     "net=topk:0.05,values=int8+zstd algo=direct min=1",
     "net=bf16+zstd min=1",

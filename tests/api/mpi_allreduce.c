@@ -34,6 +34,9 @@ static const char *const policies[] = {
     "net=fp8e4m3:block=32,stochastic min=1",
     "net=int4-ef min=1",
     "net=int4:block=128-ef node=int8:block=32 min=1",
+    "net=int2-ef min=1",
+    "net=sign-ef min=1",
+    "net=int2:block=32-ef+zstd node=sign:block=64-ef min=1",
     "net=topk:0.05,values=int8 min=1",
     "net=topk:k=500+zstd min=1 check=xxhash",
     "net=none+zstd min=1",
@@ -100,9 +103,9 @@ static double bound_of(const char *policy) {
   static const struct {
     const char *word;
     double bound;
-  } bounds[] = {{"topk:1 ", 4.5e-2}, {"topk", 2.0},     {"stochastic", 1e-1}, {"fp8e4m3", 5e-2},
-                {"int4", 4e-1},      {"fp8e5m2", 1e-1}, {"int8", 4.5e-2},     {"bf16+", 6e-3},
-                {"fp16", 2e-3},      {"bf16", 5e-3}};
+  } bounds[] = {{"topk:1 ", 4.5e-2}, {"topk", 2.0},   {"stochastic", 1e-1}, {"fp8e4m3", 5e-2},
+                {"int4", 4e-1},      {"sign", 2.0},   {"int2", 1.2},        {"fp8e5m2", 1e-1},
+                {"int8", 4.5e-2},    {"bf16+", 6e-3}, {"fp16", 2e-3},       {"bf16", 5e-3}};
   for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
     if (strstr(policy, bounds[i].word)) {
       return bounds[i].bound;

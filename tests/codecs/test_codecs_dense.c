@@ -44,9 +44,9 @@ enum { COUNTS = sizeof counts / sizeof *counts };
 
 static void codecs_are_listed_in_wire_order_and_found(void **state) {
   (void)state;
-  static const char *const names[] = {"none",    "fp16", "bf16", "fp8e4m3",
-                                      "fp8e5m2", "int8", "topk", "int4"};
-  for (unsigned id = 0; id < 8; id++) {
+  static const char *const names[] = {"none", "fp16", "bf16", "fp8e4m3", "fp8e5m2",
+                                      "int8", "topk", "int4", "sign",    "int2"};
+  for (unsigned id = 0; id < 10; id++) {
     const lcomm_codec *codec = lcomm_codec_list[id];
     assert_int_equal(codec->id, id);
     assert_string_equal(codec->name, names[id]);
@@ -57,8 +57,8 @@ static void codecs_are_listed_in_wire_order_and_found(void **state) {
     assert_ptr_equal(lcomm_codec_by_id(id), codec);
     assert_ptr_equal(lcomm_codec_by_name(names[id], strlen(names[id])), codec);
   }
-  assert_null(lcomm_codec_list[8]);
-  assert_null(lcomm_codec_by_id(8));
+  assert_null(lcomm_codec_list[10]);
+  assert_null(lcomm_codec_by_id(10));
   assert_null(lcomm_codec_by_id(0xffffffffu));
   assert_null(lcomm_codec_by_name("int", 3));
   assert_null(lcomm_codec_by_name("int88", 5));
@@ -101,6 +101,10 @@ static void payload_sizes_are_those_of_the_format(void **state) {
                      (4 * small + 7) / 8 * 8 + (count + 1) / 2);
     assert_int_equal(size_of(&lcomm_codec_int4, 128, 0, count),
                      (4 * blocks + 7) / 8 * 8 + (count + 1) / 2);
+    assert_int_equal(size_of(&lcomm_codec_sign, 0, 0, count),
+                     (blocks + 7) / 8 * 8 + (count + 7) / 8);
+    assert_int_equal(size_of(&lcomm_codec_int2, 32, 0, count),
+                     (small + 7) / 8 * 8 + (count + 3) / 4);
     assert_int_equal(size_of(&lcomm_codec_fp8e4m3, 0, 0, count), (blocks + 7) / 8 * 8 + count);
     assert_int_equal(size_of(&lcomm_codec_fp8e5m2, 32, 0, count), (small + 7) / 8 * 8 + count);
   }
@@ -129,6 +133,41 @@ static void fp8_payload_has_the_bytes_the_format_says(void **state) {
   float source[129] = {448.0f, -1.0f, [128] = 896.0f};
   const uint8_t scales[] = {127, 128, 0, 0, 0, 0, 0, 0}, codes[] = {0x7e, 0xb8, 0};
   expect_payload(&lcomm_codec_fp8e4m3, source, 129, scales, codes, 0x7e);
+}
+
+static void sign_payload_has_the_bytes_the_format_says(void **state) {
+  (void)state;
+  float source[129];
+  for (int i = 0; i < 128; i++) { /* root mean square 1 */
+    source[i] = i % 3 == 1 ? -1.0f : 1.0f;
+  }
+  source[128] = -4.0f;
+  const uint8_t scales[] = {127, 129, 0, 0, 0, 0, 0, 0}, codes[] = {0x92, 0x24, 0x49};
+  expect_payload(&lcomm_codec_sign, source, 129, scales, codes, 1);
+}
+
+static void int2_payload_has_the_bytes_the_format_says(void **state) {
+  (void)state;
+  float source[129] = {5.0f, -5.0f, 2.5f, -2.5f, 2.75f, -0.5f, -0.0f, [128] = -10.0f};
+  const uint8_t scales[] = {127, 128, 0, 0, 0, 0, 0, 0}, codes[] = {0x4e, 0x16, 0};
+  expect_payload(&lcomm_codec_int2, source, 129, scales, codes, 3);
+}
+
+static void lowbit_blocks_of_zeros_are_sent_as_zeros(void **state) {
+  (void)state;
+  const lcomm_codec *const codecs[] = {&lcomm_codec_sign, &lcomm_codec_int2};
+  float source[130] = {1e-40f, -1e-37f, -0.0f, [128] = -1.0f, [129] = 1.0f}, value[130];
+  for (int c = 0; c < 2; c++) {
+    lcomm_format format = lcomm_format_of(codecs[c]);
+    uint8_t *payload = encode_all(&format, source, 130);
+    assert_int_equal(payload[0], 0);
+    decode_all(&format, payload, 130, value);
+    for (int i = 0; i < 128; i++) {
+      assert_true(value[i] == 0.0f && !signbit(value[i]) == !signbit(source[i]));
+    }
+    assert_true(value[128] < 0.0f && value[129] > 0.0f);
+    free(payload);
+  }
 }
 
 static void int4_payload_has_the_bytes_the_format_says(void **state) {
@@ -238,6 +277,15 @@ static void mean_square_errors_are_those_of_the_formats(void **state) {
   assert_true(nmse(&lcomm_codec_fp8e4m3) <= 7.5e-4);
   assert_true(nmse(&lcomm_codec_fp8e5m2) <= 3e-3);
   assert_true(nmse(&lcomm_codec_int4) <= 1.5e-2);
+  assert_true(nmse(&lcomm_codec_int2) <= 0.2);
+  assert_true(nmse(&lcomm_codec_sign) <= 0.45);
+}
+
+/* Bits of a long vector. */
+static void sign_and_int2_take_a_sixteenth_of_a_bit_for_scales(void **state) {
+  (void)state;
+  lcomm_format sign = lcomm_format_of(&lcomm_codec_sign), int2 = lcomm_format_of(&lcomm_codec_int2);
+  assert_true(lcomm_format_bits(&sign) == 1.0625 && lcomm_format_bits(&int2) == 2.0625);
 }
 
 /* Largest error of one value, given the largest magnitude of its block. */
@@ -255,6 +303,10 @@ static double error_bound(const lcomm_format *format, double value, double amax)
     return amax < ldexp(1, -119) ? amax : amax / 127 * 0.50001;
   case LCOMM_CODEC_INT4:
     return amax < ldexp(1, -119) ? amax : amax / 7 * 0.50001;
+  case LCOMM_CODEC_INT2: /* 4 * scale is at least half of amax, and at most all of it */
+    return amax < ldexp(1, -119) ? amax : 0.5 * amax;
+  case LCOMM_CODEC_SIGN: /* the scale is at most 4/3 of the root mean square */
+    return amax < ldexp(1, -119) ? amax : 1.34 * amax;
   case LCOMM_CODEC_FP8E4M3: /* the scale at most doubles amax / 448 */
     return stochastic * fmax(ldexp(size, -4), fmax(amax / 224 * ldexp(1, -10), ldexp(1, -137)));
   case LCOMM_CODEC_FP8E5M2:
@@ -434,7 +486,7 @@ static void test_each_dense(void **state) {
   const format_property *property = *state;
   lcomm_format list[FORMATS_MAX];
   size_t count = dense_formats(list);
-  assert_true(count == 22);
+  assert_true(count == 28);
   for (size_t i = 0; i < count; i++) {
     property->holds(&list[i]);
   }
@@ -446,6 +498,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(payload_sizes_are_those_of_the_format),
     cmocka_unit_test(int8_payload_has_the_bytes_the_format_says),
     cmocka_unit_test(fp8_payload_has_the_bytes_the_format_says),
+    cmocka_unit_test(sign_payload_has_the_bytes_the_format_says),
+    cmocka_unit_test(int2_payload_has_the_bytes_the_format_says),
+    cmocka_unit_test(lowbit_blocks_of_zeros_are_sent_as_zeros),
+    cmocka_unit_test(sign_and_int2_take_a_sixteenth_of_a_bit_for_scales),
     cmocka_unit_test(int4_payload_has_the_bytes_the_format_says),
     cmocka_unit_test(fp16_carries_its_scale),
     cmocka_unit_test(a_fixed_scale_turns_overflow_into_inf),

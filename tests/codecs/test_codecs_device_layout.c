@@ -16,7 +16,7 @@ static const uint64_t counts[] = {0, 1, 2, 31, 32, 33, 127, 128, 129, 1000, 1025
 enum { COUNTS = sizeof counts / sizeof *counts, MOST = 10001 };
 
 static size_t code_size(lcomm_cuda_kind kind, uint64_t count) {
-  static const unsigned bits[LCOMM_CUDA_KIND_COUNT] = {32, 16, 16, 16, 16, 8, 8, 8, 4};
+  static const unsigned bits[LCOMM_CUDA_KIND_COUNT] = {32, 16, 16, 16, 16, 8, 8, 8, 4, 1, 2};
   return (size_t)((count * bits[kind] + 7) / 8);
 }
 
@@ -44,7 +44,8 @@ static void the_format_is_told(void **state) {
       [LCOMM_CODEC_NONE] = LCOMM_CUDA_F32,     [LCOMM_CODEC_FP16] = LCOMM_CUDA_F16,
       [LCOMM_CODEC_BF16] = LCOMM_CUDA_BF16,    [LCOMM_CODEC_FP8E4M3] = LCOMM_CUDA_E4M3,
       [LCOMM_CODEC_FP8E5M2] = LCOMM_CUDA_E5M2, [LCOMM_CODEC_INT8] = LCOMM_CUDA_INT8,
-      [LCOMM_CODEC_INT4] = LCOMM_CUDA_INT4};
+      [LCOMM_CODEC_INT4] = LCOMM_CUDA_INT4,    [LCOMM_CODEC_SIGN] = LCOMM_CUDA_SIGN,
+      [LCOMM_CODEC_INT2] = LCOMM_CUDA_INT2};
   for (size_t f = 0; f < format_count; f++) {
     const lcomm_format *format = &formats[f];
     lcomm_cuda_kind kind = kinds[format->codec->id];
@@ -66,12 +67,12 @@ static void the_format_is_told(void **state) {
   }
 }
 
-/* 1.0 has a code that is not 0 in every format, and so have all scales. */
+/* -1.0 has a code that is not 0 in every format, and so have all scales. */
 static void first_code_and_first_scale_are_there(void **state) {
   (void)state;
   static float ones[MOST];
   for (size_t i = 0; i < MOST; i++) {
-    ones[i] = 1.0f;
+    ones[i] = -1.0f;
   }
   for (size_t f = 0; f < format_count; f++) {
     size_t size = lcomm_payload_size(&formats[f], MOST);
@@ -82,7 +83,9 @@ static void first_code_and_first_scale_are_there(void **state) {
     size_t one = code_size(layout.kind, 1);
     const uint8_t *code = layout.code, *last = payload + size - one;
     assert_true(code[0] != 0 || code[one - 1] != 0);
-    if (layout.kind != LCOMM_CUDA_INT4) {
+    bool is_shared = layout.kind == LCOMM_CUDA_INT4 || layout.kind == LCOMM_CUDA_SIGN ||
+                     layout.kind == LCOMM_CUDA_INT2;
+    if (!is_shared) {
       assert_memory_equal(code, last, one);
     }
     assert_true(!layout.scale || payload[0] != 0 || payload[3] != 0);

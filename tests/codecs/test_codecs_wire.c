@@ -101,7 +101,7 @@ static int is_version(int value) {
 }
 
 static int is_codec(int value) {
-  return value <= LCOMM_CODEC_INT4;
+  return value <= LCOMM_CODEC_INT2;
 }
 
 static int is_dtype(int value) {
@@ -142,7 +142,7 @@ static void only_blocks_and_variants_of_the_codec_are_accepted(void **state) {
   (void)state;
   lcomm_wire_header header = good_header(), read;
   uint8_t bytes[LCOMM_WIRE_HEADER_SIZE];
-  for (unsigned id = 0; id <= LCOMM_CODEC_INT4; id++) {
+  for (unsigned id = 0; id <= LCOMM_CODEC_INT2; id++) {
     for (unsigned flags = 0; flags < 16; flags++) {
       const lcomm_codec *codec = lcomm_codec_by_id(id);
       header.codec = (uint8_t)id;

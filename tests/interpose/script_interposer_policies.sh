@@ -68,7 +68,7 @@ under switched_off_errors_are_those_of_mpi 2 errors LCOMM_INTERPOSE=off
 
 # ------------------------------------------------------------- other codecs
 
-for codec in bf16 fp8e4m3:stochastic int4-ef int8+zstd topk:0.01; do
+for codec in bf16 fp8e4m3:stochastic int4-ef int2-ef sign-ef int8+zstd topk:0.01; do
   under "sums_are_right_with_$codec" 3 lossy LCOMM_POLICY="net=$codec min=64K"
 done
 under sums_are_right_over_mpi 3 lossy LCOMM_TRANSPORT=mpi

@@ -152,6 +152,38 @@ static const kernel_case cases_fp8_decode[] = {
     {"e5m2_add", run_e5m2_add, {{4, 4}}, FP8_BLOCKS, true},
 };
 
+/* sign and int2 */
+
+static void run_f32_to_sign(const lcomm_kernels *k, const job *j, void *const *out) {
+  k->f32_to_lowbit[LCOMM_SIGN](j->source[0], j->block, out[0], out[1], j->n);
+}
+static void run_sign_to_f32(const lcomm_kernels *k, const job *j, void *const *out) {
+  k->lowbit_to_f32[LCOMM_SIGN](j->code, j->scale_byte, j->block, j->factor, out[0], j->n);
+}
+static void run_sign_add(const lcomm_kernels *k, const job *j, void *const *out) {
+  k->lowbit_add[LCOMM_SIGN](j->code, j->scale_byte, j->block, j->factor, out[0], j->n);
+}
+static void run_f32_to_int2(const lcomm_kernels *k, const job *j, void *const *out) {
+  k->f32_to_lowbit[LCOMM_INT2](j->source[0], j->block, out[0], out[1], j->n);
+}
+static void run_int2_to_f32(const lcomm_kernels *k, const job *j, void *const *out) {
+  k->lowbit_to_f32[LCOMM_INT2](j->code, j->scale_byte, j->block, j->factor, out[0], j->n);
+}
+static void run_int2_add(const lcomm_kernels *k, const job *j, void *const *out) {
+  k->lowbit_add[LCOMM_INT2](j->code, j->scale_byte, j->block, j->factor, out[0], j->n);
+}
+
+static const kernel_case cases_lowbit_encode[] = {
+    {"f32_to_sign", run_f32_to_sign, {{1, 1}, {1, 1}}, FP8_BLOCKS, false},
+    {"f32_to_int2", run_f32_to_int2, {{1, 1}, {1, 1}}, FP8_BLOCKS, false},
+};
+static const kernel_case cases_lowbit_decode[] = {
+    {"sign_to_f32", run_sign_to_f32, {{4, 4}}, FP8_BLOCKS, false},
+    {"int2_to_f32", run_int2_to_f32, {{4, 4}}, FP8_BLOCKS, false},
+    {"sign_add", run_sign_add, {{4, 4}}, FP8_BLOCKS, true},
+    {"int2_add", run_int2_add, {{4, 4}}, FP8_BLOCKS, true},
+};
+
 /* f16 in blocks */
 
 static void run_f32_to_f16_block(const lcomm_kernels *k, const job *j, void *const *out) {

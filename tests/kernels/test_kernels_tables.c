@@ -95,6 +95,14 @@ static void every_table_decodes_fp8_as_the_scalar_one_does(void **state) {
   compare_all(cases_fp8_decode, COUNT(cases_fp8_decode), *state);
 }
 
+static void every_table_encodes_sign_and_int2_as_the_scalar_one_does(void **state) {
+  compare_all(cases_lowbit_encode, COUNT(cases_lowbit_encode), *state);
+}
+
+static void every_table_decodes_sign_and_int2_as_the_scalar_one_does(void **state) {
+  compare_all(cases_lowbit_decode, COUNT(cases_lowbit_decode), *state);
+}
+
 static void every_table_codes_f16_blocks_as_the_scalar_one_does(void **state) {
   compare_all(cases_f16_block, COUNT(cases_f16_block), *state);
 }
@@ -260,6 +268,8 @@ int main(void) {
       cmocka_unit_test(every_table_encodes_fp8_as_the_scalar_one_does),
       cmocka_unit_test(every_table_rounds_stochastically_as_the_scalar_one_does),
       cmocka_unit_test(every_table_decodes_fp8_as_the_scalar_one_does),
+      cmocka_unit_test(every_table_encodes_sign_and_int2_as_the_scalar_one_does),
+      cmocka_unit_test(every_table_decodes_sign_and_int2_as_the_scalar_one_does),
       cmocka_unit_test(every_table_codes_f16_blocks_as_the_scalar_one_does),
       cmocka_unit_test(every_table_scales_adds_and_counts_as_the_scalar_one_does),
       cmocka_unit_test(every_table_keeps_errors_as_the_scalar_one_does),

@@ -43,6 +43,11 @@ static void every_codec_ends_at_none(void **state) {
   static const char *const topk[] = {"topk:0.01", "int4-ef", "int8", "bf16", "none"};
   static const char *const fp8[] = {"fp8e5m2:block=32,stochastic", "int8", "bf16", "none"};
   static const char *const fp16[] = {"fp16:scale=block", "bf16", "none"};
+  static const char *const sign[] = {"sign+ef", "int2+ef", "int4+ef", "int8+ef", "bf16", "none"};
+  static const char *const int2[] = {"int2:block=64-ef+zstd", "int4-ef+zstd", "int8+zstd",
+                                     "bf16+zstd", "none"};
+  expect_ladder("net=sign", false, sign, 6);
+  expect_ladder("net=int2:block=64-ef+zstd", false, int2, 5);
   expect_ladder("net=topk:0.01", false, topk, 5);
   expect_ladder("net=fp8e5m2:block=32,stochastic", false, fp8, 4);
   expect_ladder("net=fp16:scale=block", false, fp16, 3);

@@ -195,9 +195,10 @@ static void int4_has_feedback_on_net_only(void **state) {
 
 static void a_mistake_is_shown_the_example_of_its_key(void **state) {
   (void)state;
-  assert_string_equal(refusal("min=1 node=zip"),
-                      "policy, column 12: unknown codec 'zip'; expected one of none, fp16, bf16, "
-                      "fp8e4m3, fp8e5m2, int8, topk:DENSITY, int4; for example node=bf16");
+  assert_string_equal(
+      refusal("min=1 node=zip"),
+      "policy, column 12: unknown codec 'zip'; expected one of none, fp16, bf16, "
+      "fp8e4m3, fp8e5m2, int8, topk:DENSITY, int4, sign, int2; for example node=bf16");
   expect_refusal("net=fp16:scale=2", 16, "for example net=fp16:scale=2^10");
   expect_refusal("node=fp8e5m2:stochastic=1", 24, "for example node=fp8e4m3:block=32,stochastic");
   expect_refusal("node=int8+lz4", 10, "for example node=int8+zstd");

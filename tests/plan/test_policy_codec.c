@@ -59,6 +59,12 @@ static void expect_refusal(const char *text, int column, const char *what) {
   assert_non_null(strstr(error.text, "; for example "));
 }
 
+/* Those that send too little without it. */
+static bool has_feedback(const lcomm_codec *codec) {
+  return codec->id == LCOMM_CODEC_INT4 || codec->id == LCOMM_CODEC_SIGN ||
+         codec->id == LCOMM_CODEC_INT2;
+}
+
 static void every_codec_has_its_standard_format(void **state) {
   (void)state;
   for (const lcomm_codec *const *codec = lcomm_codec_list; *codec != NULL; codec++) {
@@ -68,7 +74,7 @@ static void every_codec_has_its_standard_format(void **state) {
              (*codec)->id == LCOMM_CODEC_TOPK ? ":0.01" : "");
     lcomm_codec_spec choice = parse(text);
     assert_true(lcomm_format_equal(&choice.format, &standard));
-    assert_int_equal(choice.error_feedback, (*codec)->id == LCOMM_CODEC_INT4);
+    assert_int_equal(choice.error_feedback, has_feedback(*codec));
   }
 }
 
@@ -77,7 +83,7 @@ static void endings_come_in_any_order_and_are_written_in_one(void **state) {
   for (const lcomm_codec *const *codec = lcomm_codec_list; *codec != NULL; codec++) {
     char text[64], canonical[64];
     const char *kept = (*codec)->id == LCOMM_CODEC_TOPK ? ":0.5" : "";
-    const char *off = (*codec)->id == LCOMM_CODEC_INT4 ? "-ef" : "";
+    const char *off = has_feedback(*codec) ? "-ef" : "";
     if ((*codec)->id == LCOMM_CODEC_NONE) {
       continue;
     }
@@ -93,6 +99,17 @@ static void endings_come_in_any_order_and_are_written_in_one(void **state) {
     assert_false(parse(text).format.zstd);
   }
   assert_true(expect("none+zstd", "none+zstd").format.zstd);
+}
+
+static void sign_and_int2_have_feedback_unless_told_otherwise(void **state) {
+  (void)state;
+  assert_true(expect("sign", "sign+ef").error_feedback);
+  assert_true(expect("int2+zstd", "int2+ef+zstd").error_feedback);
+  assert_false(expect("sign-ef", "sign-ef").error_feedback);
+  assert_false(expect("int2:block=32-ef", "int2:block=32-ef").error_feedback);
+  expect("sign:block=64", "sign:block=64+ef");
+  expect("sign:block=128", "sign+ef");
+  expect_refusal("int2:block=512", 12, "'512' is no block of int2; expected one of 128, 64, 32");
 }
 
 static void int4_has_feedback_unless_told_otherwise(void **state) {
@@ -215,9 +232,9 @@ static void unknown_codecs_are_refused(void **state) {
   lcomm_why error;
   lcomm_codec_spec choice;
   assert_int_equal(lcomm_format_parse("int9", &choice, &error), LCOMM_ERR_POLICY);
-  assert_string_equal(error.text,
-                      "codec, column 1: unknown codec 'int9'; expected one of none, fp16, "
-                      "bf16, fp8e4m3, fp8e5m2, int8, topk:DENSITY, int4; for example int8");
+  assert_string_equal(
+      error.text, "codec, column 1: unknown codec 'int9'; expected one of none, fp16, "
+                  "bf16, fp8e4m3, fp8e5m2, int8, topk:DENSITY, int4, sign, int2; for example int8");
   expect_refusal(NULL, 1, "unknown codec ''");
   expect_refusal("", 1, "unknown codec ''");
   expect_refusal("+ef", 1, "unknown codec ''");
@@ -447,6 +464,7 @@ static void the_locale_does_not_matter(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_codec_has_its_standard_format),
     cmocka_unit_test(endings_come_in_any_order_and_are_written_in_one),
+    cmocka_unit_test(sign_and_int2_have_feedback_unless_told_otherwise),
     cmocka_unit_test(int4_has_feedback_unless_told_otherwise),
     cmocka_unit_test(fp16_has_a_scale),
     cmocka_unit_test(other_scales_are_refused),

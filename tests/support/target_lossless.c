@@ -27,7 +27,8 @@ static lcomm_format choose_format(uint8_t byte) {
       {&lcomm_codec_fp8e4m3, 0}, {&lcomm_codec_fp16, LCOMM_FP16_BLOCK},
       {&lcomm_codec_fp8e5m2, 0}, {&lcomm_codec_topk, LCOMM_VARIANT_PLAIN},
       {&lcomm_codec_int8, 0},    {&lcomm_codec_topk, LCOMM_TOPK_INT8},
-      {&lcomm_codec_int4, 0},
+      {&lcomm_codec_int4, 0},    {&lcomm_codec_sign, 0},
+      {&lcomm_codec_int2, 0},
   };
   size_t index = byte % (sizeof known / sizeof *known);
   lcomm_format format = lcomm_format_of(known[index].codec);

@@ -96,6 +96,8 @@ static const char *const policies[] = {
     "net=int8+ef min=1",
     "net=fp8e4m3+ef min=1 clip=0.5",
     "net=int4 min=1",
+    "net=sign min=1",
+    "net=int2 min=1 clip=0.5",
     "net=topk:0.05+ef min=1 momentum=0.9 exempt=*",
     "net=none",
 };

@@ -18,6 +18,7 @@ static const char *const policies[] = {
     "net=int8+ef min=1",
     "net=int8+ef min=1 algo=direct exempt=conv*",
     "net=int4 min=1",
+    "net=sign min=1",
     "net=fp8e4m3:stochastic+ef min=1",
     "net=int8 node=bf16 min=1",
     "net[*.bias]=bf16 net[conv*]=int8+ef net[head*]=topk:0.1+ef net=topk:0.01+ef",

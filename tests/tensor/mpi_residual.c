@@ -14,6 +14,8 @@ static const char *const policies[] = {
     "net=int8+ef min=1",
     "net=int8+ef min=1 algo=direct",
     "net=int4 min=1",
+    "net=sign min=1",
+    "net=int2:block=32+zstd min=1 algo=direct",
     "net=fp8e4m3+ef min=1",
     "net=fp8e5m2:block=32,stochastic+ef min=1 algo=direct",
     "net=topk:0.01+ef min=1",

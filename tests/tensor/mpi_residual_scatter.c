@@ -15,6 +15,7 @@ enum { PART = 1500, MOST = PART * MODEL_RANKS, SHAPES = 4 };
 static const char *const policies[] = {
     "net=int8+ef min=1",
     "net=int4 min=1 check=xxhash",
+    "net=int2 min=1 check=xxhash",
     "net=fp8e5m2:block=32,stochastic+ef min=1",
     "net=topk:0.02+ef min=1",
     "net=topk:0.05,values=int8+ef+zstd min=1",

@@ -32,6 +32,8 @@ static const char *const feedback_policies[] = {
     "net=topk:0.02,values=int8+ef min=1",
     "net=topk:0.02,values=int8+ef+zstd min=1 algo=direct",
     "net=int4 min=1",
+    "net=sign min=1",
+    "net=int2 min=1 bucket=64K",
     "net=int4:block=128+zstd min=1 algo=direct",
     "net=fp8e5m2:block=32,stochastic+ef min=1",
     "net=topk:k=200+ef min=1 ramp=0.25@2,0.05@1",

@@ -63,6 +63,10 @@ static const char *const codecs[] = {"none",
                                      "int8:block=32",
                                      "int4",
                                      "int4-ef+zstd",
+                                     "int2:block=32",
+                                     "int2-ef+zstd",
+                                     "sign",
+                                     "sign:block=64-ef+zstd",
                                      "topk:0.01",
                                      "topk:0.02+ef+zstd",
                                      "topk:0.01,values=int8+ef+zstd",
@@ -259,8 +263,8 @@ static void reset_forgets_what_was_not_sent(void **state) {
   (void)state;
   static float values[N], first[N], second[N], third[N];
   fill(values, N, LCOMM_SYNTHETIC_NORMAL);
-  static const char *const with_feedback[] = {"int8+ef", "topk:0.01+ef", "int4"};
-  for (size_t i = 0; i < 3; i++) {
+  static const char *const with_feedback[] = {"int8+ef", "topk:0.01+ef", "int4", "int2", "sign"};
+  for (size_t i = 0; i < 5; i++) {
     lcomm_under_test *tested = make_tested(with_feedback[i], N);
     lcomm_under_test_encode(tested, lcomm_kernels_best(), values, 1);
     lcomm_under_test_decode(tested, lcomm_kernels_best(), first);

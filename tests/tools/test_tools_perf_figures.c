@@ -160,6 +160,8 @@ static void policies_that_change_nothing_are_known(void **state) {
       {"net=int8+ef", 0, 1, 1},
       {"net=topk:0.01+ef+zstd scope=bucket", 0, 1, 1},
       {"net=int4", 0, 1, 1},
+      {"net=sign", 0, 1, 1},
+      {"net=int2-ef", 0, 0, 0},
       {"net=int4:block=128-ef", 0, 0, 0},
       {"net=auto:topk", 0, 0, 1},
       {"net=auto:topk min=64K", 0, 0, 1},

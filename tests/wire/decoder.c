@@ -10,13 +10,14 @@
 #include "tests/wire/decoder_number.h"
 #include "tests/wire/decoder_stream.h"
 
-enum { NONE, FP16, BF16, FP8E4M3, FP8E5M2, INT8, TOPK, INT4, CODECS };
+enum { NONE, FP16, BF16, FP8E4M3, FP8E5M2, INT8, TOPK, INT4, SIGN, INT2, CODECS };
 enum { HEADER = 40, TILE = 4096 };
 
 /* Section 1 */
 
 static const unsigned blocks[CODECS][4] = {
-    [FP8E4M3] = {128, 64, 32}, [FP8E5M2] = {128, 64, 32}, [INT8] = {128, 32}, [INT4] = {32, 128}};
+    [FP8E4M3] = {128, 64, 32}, [FP8E5M2] = {128, 64, 32}, [INT8] = {128, 32},
+    [INT4] = {32, 128},        [SIGN] = {128, 64, 32},    [INT2] = {128, 64, 32}};
 static const unsigned last_variant[CODECS] = {[FP16] = 2, [TOPK] = 1};
 
 typedef struct heading {
@@ -81,14 +82,23 @@ static uint64_t head_size(const heading *h) {
   return ceil_div(ceil_div(h->count, block_of(h)) * scale, 8) * 8;
 }
 
-/* Bytes of one number whose bytes are codes; 0: half a byte. */
+/* Bytes of one number whose bytes are codes; 0: a part of a byte. */
 static uint64_t code_size(unsigned codec) {
-  static const uint8_t size[CODECS] = {4, 2, 2, 1, 1, 1, 0, 0};
+  static const uint8_t size[CODECS] = {4, 2, 2, 1, 1, 1};
   return size[codec];
 }
 
 static uint64_t codes_size(const heading *h) {
-  return h->codec == INT4 ? ceil_div(h->count, 2) : h->count * code_size(h->codec);
+  switch (h->codec) {
+  case INT4:
+    return ceil_div(h->count, 2);
+  case INT2:
+    return ceil_div(h->count, 4);
+  case SIGN:
+    return ceil_div(h->count, 8);
+  default:
+    return h->count * code_size(h->codec);
+  }
 }
 
 static double code_value(const heading *h, const uint8_t *codes, uint64_t i) {
@@ -105,6 +115,10 @@ static double code_value(const heading *h, const uint8_t *codes, uint64_t i) {
     return ieee_float(codes[i], 5, 2);
   case INT8:
     return two_complement(codes[i], 8);
+  case SIGN:
+    return codes[i / 8] >> i % 8 & 1 ? -1 : 1;
+  case INT2:
+    return (codes[i / 4] >> i % 4 * 2 & 1 ? -1 : 1) * (codes[i / 4] >> i % 4 * 2 & 2 ? 4 : 1);
   default:
     return two_complement(codes[i / 2] >> (i % 2 * 4) & 15, 4);
   }
@@ -121,6 +135,9 @@ static double scale_value(const heading *h, const uint8_t *head, uint64_t i) {
     return 1;
   }
   uint8_t byte = head[i / block_of(h)];
+  if ((h->codec == SIGN || h->codec == INT2) && byte == 0) {
+    return 0;
+  }
   return byte == 255 ? NAN : ldexp(1, byte - 127);
 }
 

@@ -87,6 +87,7 @@ static inline void set_edges(float *source) {
 static inline void write_sources(void) {
   float source[SOURCE_COUNT], topk[20] = {[2] = 1.0f, [3] = -2.0f, [9] = 0.5f};
   const float int4[] = {7.0f, -4.0f, 0.0f}, fp8[] = {1.0f, -0.5f};
+  const float int2[] = {6.0f, -3.0f, 1.0f, -0.5f, 0.0f};
   uint64_t random = 11;
   for (uint32_t i = 0; i < SOURCE_COUNT; i++) {
     source[i] = source_value(i, &random);
@@ -95,6 +96,7 @@ static inline void write_sources(void) {
   write_file("source", ".in", source, sizeof source);
   write_file("empty", ".in", source, 0);
   write_file("example_int4", ".in", int4, sizeof int4);
+  write_file("example_int2", ".in", int2, sizeof int2);
   write_file("example_fp8e4m3", ".in", fp8, sizeof fp8);
   write_file("example_topk", ".in", topk, sizeof topk);
 }
@@ -159,13 +161,16 @@ static inline void write_bytes(FILE *index, const char *name, uint8_t codec, uin
 }
 
 static inline void write_all_bytes(FILE *index) {
-  const char *fp8 = "00 00 7f 7f fe fe ff ff", *half = "00 01 7f fe ff ee ee ee";
+  const char *fp8 = "00 00 7f 7f fe fe ff ff", *half = "00 01 7f fe ff ee ee ee",
+             *lowbit = "00 01 7f 7f 80 fd fe ff";
   const char *integer = "00 00 c0 7f 00 00 c0 7f 00 00 80 7f 00 00 80 7f "
                         "01 00 00 00 01 00 00 80 ff ff 7f 7f cd cc cc bd";
   write_bytes(index, "fp8e4m3_bytes", LCOMM_CODEC_FP8E4M3, 0, 1024, fp8);
   write_bytes(index, "fp8e5m2_bytes", LCOMM_CODEC_FP8E5M2, 0, 1024, fp8);
   write_bytes(index, "fp16_block_bytes", LCOMM_CODEC_FP16, 0x20, 640, half);
   write_bytes(index, "int8_bytes", LCOMM_CODEC_INT8, 0, 1024, integer);
+  write_bytes(index, "sign_bytes", LCOMM_CODEC_SIGN, 0, 1024, lowbit);
+  write_bytes(index, "int2_bytes", LCOMM_CODEC_INT2, 0, 1024, lowbit);
   write_bytes(index, "int4_bytes", LCOMM_CODEC_INT4, 0x04, 1024, integer);
 }
 

@@ -244,7 +244,7 @@ static void the_examples_of_the_text_are_golden_messages(void **state) {
     }
   }
   fclose(text);
-  assert_int_equal(examples, 5);
+  assert_int_equal(examples, 6);
 }
 
 static void stripes_are_those_of_the_text(void **state) {

@@ -104,6 +104,14 @@ static double fp16_bits(const lcomm_format *format, const uint8_t *payload, size
   return bits;
 }
 
+/* Codes of whole bytes, which is what the lossless stage sees. */
+static double lowbit_bits(const lcomm_format *format, const uint8_t *payload, size_t size,
+                          size_t n) {
+  size_t codes = lcomm_lowbit_codes_size(format->codec->id == LCOMM_CODEC_SIGN ? 1 : 2, n);
+  return byte_bits(payload, lcomm_block_count(n, format->block)) +
+         byte_bits(payload + size - codes, codes);
+}
+
 double lcomm_entropy_payload(const lcomm_format *format, const uint8_t *payload, size_t size,
                              uint64_t count) {
   size_t n = (size_t)count;
@@ -124,6 +132,9 @@ double lcomm_entropy_payload(const lcomm_format *format, const uint8_t *payload,
   case LCOMM_CODEC_INT4:
     return plane_bits_4(payload, lcomm_block_count(count, format->block)) +
            nibble_bits(payload + size - (n + 1) / 2, n);
+  case LCOMM_CODEC_SIGN:
+  case LCOMM_CODEC_INT2:
+    return lowbit_bits(format, payload, size, n);
   case LCOMM_CODEC_TOPK:
     return sparse_bits(format, payload, size, count);
   }

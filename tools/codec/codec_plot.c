@@ -28,6 +28,8 @@ static const char *colour_of(const lcomm_codec *codec) {
     return "#d95f02";
   case LCOMM_CODEC_INT8:
   case LCOMM_CODEC_INT4:
+  case LCOMM_CODEC_INT2:
+  case LCOMM_CODEC_SIGN:
     return "#2a9d4e";
   case LCOMM_CODEC_TOPK:
     return "#7a3fb0";

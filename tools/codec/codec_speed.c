@@ -105,6 +105,10 @@ static double code_bytes(const lcomm_codec *codec) {
     return 2.0;
   case LCOMM_CODEC_INT4:
     return 0.5;
+  case LCOMM_CODEC_INT2:
+    return 0.25;
+  case LCOMM_CODEC_SIGN:
+    return 0.125;
   default:
     return 1.0;
   }

@@ -31,8 +31,8 @@ static double ratio_of(const char *policy) {
   static const struct {
     const char *codec;
     double ratio;
-  } codecs[] = {{"topk", 40.0}, {"int8", 3.8}, {"int4", 6.0},
-                {"fp8", 3.8},   {"bf16", 2.0}, {"fp16", 2.0}};
+  } codecs[] = {{"topk", 40.0}, {"int8", 3.8}, {"int4", 6.0}, {"int2", 15.5},
+                {"sign", 30.0}, {"fp8", 3.8},  {"bf16", 2.0}, {"fp16", 2.0}};
   for (size_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++) {
     if (strstr(policy, codecs[i].codec)) {
       return codecs[i].ratio;

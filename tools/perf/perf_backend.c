@@ -25,14 +25,15 @@ static int is_none(const char *codec) {
   return length == 0 || (length == 4 && strncmp(codec, "none", 4) == 0);
 }
 
-/* int4 has it unless told otherwise, the others when told. */
+/* int4, int2 and sign have it unless told otherwise, the others when told. */
 static int has_feedback(const char *codec) {
   size_t length = strcspn(codec, " ");
   const char *end = codec + length;
-  int is_int4 = strstr(codec, "int4") == codec;
-  const char *word = strstr(codec, is_int4 ? "-ef" : "+ef");
+  int is_standard = strstr(codec, "int4") == codec || strstr(codec, "int2") == codec ||
+                    strstr(codec, "sign") == codec;
+  const char *word = strstr(codec, is_standard ? "-ef" : "+ef");
   int is_said = word != NULL && word < end;
-  return is_said != is_int4;
+  return is_said != is_standard;
 }
 
 /* net=auto chooses such a codec where the data has an identity. */

@@ -36,7 +36,7 @@ static void *moved(const void *memory, uint64_t bytes) {
 }
 
 static uint64_t code_bytes(const lcomm_cuda_code *code) {
-  static const unsigned bits[LCOMM_CUDA_KIND_COUNT] = {32, 16, 16, 16, 16, 8, 8, 8, 4};
+  static const unsigned bits[LCOMM_CUDA_KIND_COUNT] = {32, 16, 16, 16, 16, 8, 8, 8, 4, 1, 2};
   return before / 8 * bits[code->kind];
 }
 

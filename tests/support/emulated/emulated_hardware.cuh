@@ -38,6 +38,7 @@ LCOMM_DEVICE void lcomm_emulated_store_few(void *p, uint32_t value, size_t size,
 
 #define lcomm_load_4_bytes_once(p) lcomm_emulated_load_few(p, 4, LCOMM_SITE)
 #define lcomm_load_2_bytes_once(p) lcomm_emulated_load_few(p, 2, LCOMM_SITE)
+#define lcomm_load_1_byte_once(p) lcomm_emulated_load_few(p, 1, LCOMM_SITE)
 #define lcomm_store_4_bytes_once(p, value) lcomm_emulated_store_few(p, value, 4, LCOMM_SITE)
 #define lcomm_store_2_bytes_once(p, value) lcomm_emulated_store_few(p, value, 2, LCOMM_SITE)
 
