@@ -7,6 +7,7 @@
 
 #include "kernels/avx2.h"
 #include "kernels/avx2_block.h"
+#include "kernels/lowbit.h"
 
 enum { STEP = LCOMM_AVX2_STEP, LANES = LCOMM_AVX2_LANES, TILE = LCOMM_AVX2_TILE };
 

@@ -9,6 +9,7 @@
 #include "kernels/avx512.h"
 #include "kernels/avx512_scale.h"
 #include "kernels/avx512_vector.h"
+#include "kernels/lowbit.h"
 
 /* Bytes of `count` codes. */
 LCOMM_VECTOR size_t code_size(lcomm_lowbit format, size_t count) {

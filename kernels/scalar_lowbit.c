@@ -6,7 +6,7 @@
  * copy.
  */
 
-#include "kernels/element.h"
+#include "kernels/lowbit.h"
 #include "kernels/prefetch.h"
 #include "kernels/scalar.h"
 #include "kernels/scalar_block.h"

@@ -19,6 +19,7 @@
 #include "kernels/cuda/cuda_hardware.cuh"
 
 #include "kernels/cuda/cuda_arguments.cuh"
+#include "kernels/lowbit.h"
 #include "kernels/stripe.h"
 
 enum {

@@ -34,8 +34,8 @@ static double error_of_codec(void) {
     double error;
   } errors[] = {{"topk", NAN},          {"stochastic", 1.0 / 6}, {"bf16", 1.0 / 256},
                 {"fp16", 1.0 / 1024},   {"int8", 1.0 / 120},     {"fp8e4m3", 1.0 / 15},
-                {"fp8e5m2", 1.0 / 7.5}, {"int4", 1.0 / 7},
-                {"int2", 1.0 / 2},      {"sign", 4.0 / 3}};
+                {"fp8e5m2", 1.0 / 7.5}, {"int4", 1.0 / 7},       {"int2", 1.0 / 2},
+                {"sign", 4.0 / 3}};
   const char *policy = getenv("LCOMM_POLICY");
   for (size_t i = 0; policy && i < sizeof(errors) / sizeof(errors[0]); i++) {
     if (strstr(policy, errors[i].word)) {

@@ -50,7 +50,8 @@ static void policies_are_told_in_words(void **state) {
   assert_words("net=later", 2, "between nodes: later");
   assert_words("net=int4-ef", 2,
                "between nodes: rounded to 4-bit integers, a sixth of the bytes\n");
-  assert_words("net=sign", 2, "signs of one bit, a thirtieth of the bytes; the error is made up for");
+  assert_words("net=sign+ef", 2,
+               "signs of one bit, a thirtieth of the bytes; the error is made up");
   assert_words("net=int4+ef+zstd", 2, "bytes, then zstd; the error is made up for later");
   assert_words("net=fp8e5m2:block=32,stochastic", 2, "(e5m2), a quarter of the bytes, up or down");
   assert_words("net=topk:0.02,values=int8+ef", 2, "2 % of the values, those as 8-bit integers;");

@@ -16,19 +16,25 @@
 #include <immintrin.h>
 #endif
 
-enum { UNIT = 128, LINE = 64, AHEAD = 2048 };
+enum { LINE = 64, AHEAD = 2048 };
 
 typedef enum shape {
   R4W2,
   R4W1,
   R4W05,
+  R4W025,
+  R4W0125,
   R4W4,
   R2W4,
   R1W4,
   R05W4,
+  R025W4,
+  R0125W4,
   R2RW4,
   R1RW4,
   R05RW4,
+  R025RW4,
+  R0125RW4,
   R4RW4,
   SHAPES
 } shape;
@@ -43,9 +49,17 @@ typedef struct unit_lines {
 } unit_lines;
 
 static const unit_lines lines_of[SHAPES] = {
-    [R4W2] = {8, 4},  [R4W1] = {8, 2},   [R4W05] = {8, 1}, [R4W4] = {8, 8},
-    [R2W4] = {4, 8},  [R1W4] = {2, 8},   [R05W4] = {1, 8}, [R2RW4] = {4, 8},
-    [R1RW4] = {2, 8}, [R05RW4] = {1, 8}, [R4RW4] = {8, 8}};
+    [R4W2] = {8, 4},     [R4W1] = {8, 2},    [R4W05] = {8, 1},    [R4W4] = {8, 8},
+    [R2W4] = {4, 8},     [R1W4] = {2, 8},    [R05W4] = {1, 8},    [R2RW4] = {4, 8},
+    [R1RW4] = {2, 8},    [R05RW4] = {1, 8},  [R4RW4] = {8, 8},    [R4W025] = {16, 1},
+    [R4W0125] = {32, 1}, [R025W4] = {1, 16}, [R0125W4] = {1, 32}, [R025RW4] = {1, 16},
+    [R0125RW4] = {1, 32}};
+
+/* Elements of a unit: one side has float32. */
+static size_t unit_of(shape kind) {
+  unit_lines lines = lines_of[kind];
+  return (lines.reads > lines.writes ? lines.reads : lines.writes) * (LINE / sizeof(float));
+}
 
 static bool is_added(shape kind) {
   return kind >= R2RW4;
@@ -53,7 +67,9 @@ static bool is_added(shape kind) {
 
 /* What is left after the last unit, byte by byte. */
 static void run_rest(shape kind, const char *source, char *destination, size_t n) {
-  size_t source_size = n * lines_of[kind].reads / 2, size = n * lines_of[kind].writes / 2;
+  size_t unit = unit_of(kind);
+  size_t source_size = n * lines_of[kind].reads * LINE / unit;
+  size_t size = n * lines_of[kind].writes * LINE / unit;
   char folded = 0;
   for (size_t i = 0; i < source_size; i++) {
     folded = (char)(folded ^ source[i]);
@@ -185,22 +201,25 @@ void lcomm_roofline_run(const lcomm_roofline *roofline, const void *source, void
   shape kind = (shape)(roofline - lcomm_rooflines);
   bool aligned = (uintptr_t)destination % LINE == 0;
   stores how = n >= LCOMM_STREAM_COUNT && aligned ? STREAMED : REGULAR;
-  size_t units = n / UNIT;
+  size_t unit = unit_of(kind), units = n / unit;
   best().units(kind, is_added(kind) ? ADDED : how, source, destination, units);
   run_rest(kind, (const char *)source + units * lines_of[kind].reads * LINE,
-           (char *)destination + units * lines_of[kind].writes * LINE, n % UNIT);
+           (char *)destination + units * lines_of[kind].writes * LINE, n % unit);
 #if defined __x86_64__
   _mm_sfence();
 #endif
 }
 
 const lcomm_roofline lcomm_rooflines[] = {
-    [R4W2] = {"r4w2", 4, 2, false},      [R4W1] = {"r4w1", 4, 1, false},
-    [R4W05] = {"r4w0.5", 4, 0.5, false}, [R4W4] = {"r4w4", 4, 4, false},
-    [R2W4] = {"r2w4", 2, 4, false},      [R1W4] = {"r1w4", 1, 4, false},
-    [R05W4] = {"r0.5w4", 0.5, 4, false}, [R2RW4] = {"r2rw4", 2, 4, true},
-    [R1RW4] = {"r1rw4", 1, 4, true},     [R05RW4] = {"r0.5rw4", 0.5, 4, true},
-    [R4RW4] = {"r4rw4", 4, 4, true},     [SHAPES] = {NULL, 0, 0, false},
+    [R4W2] = {"r4w2", 4, 2, false},          [R4W1] = {"r4w1", 4, 1, false},
+    [R4W05] = {"r4w0.5", 4, 0.5, false},     [R4W4] = {"r4w4", 4, 4, false},
+    [R2W4] = {"r2w4", 2, 4, false},          [R1W4] = {"r1w4", 1, 4, false},
+    [R05W4] = {"r0.5w4", 0.5, 4, false},     [R2RW4] = {"r2rw4", 2, 4, true},
+    [R1RW4] = {"r1rw4", 1, 4, true},         [R05RW4] = {"r0.5rw4", 0.5, 4, true},
+    [R4RW4] = {"r4rw4", 4, 4, true},         [SHAPES] = {NULL, 0, 0, false},
+    [R4W025] = {"r4w0.25", 4, 0.25, false},  [R4W0125] = {"r4w0.125", 4, 0.125, false},
+    [R025W4] = {"r0.25w4", 0.25, 4, false},  [R0125W4] = {"r0.125w4", 0.125, 4, false},
+    [R025RW4] = {"r0.25rw4", 0.25, 4, true}, [R0125RW4] = {"r0.125rw4", 0.125, 4, true},
 };
 
 const lcomm_roofline *lcomm_roofline_find(double source_bytes, double destination_bytes,

@@ -43,6 +43,12 @@ TARGET static void ISA(units)(shape kind, stores how, const char *source, char *
   case R4W05:
     ISA(paths)(R4W05, how, source, destination, units);
     return;
+  case R4W025:
+    ISA(paths)(R4W025, how, source, destination, units);
+    return;
+  case R4W0125:
+    ISA(paths)(R4W0125, how, source, destination, units);
+    return;
   case R4W4:
     ISA(paths)(R4W4, how, source, destination, units);
     return;
@@ -55,6 +61,12 @@ TARGET static void ISA(units)(shape kind, stores how, const char *source, char *
   case R05W4:
     ISA(paths)(R05W4, how, source, destination, units);
     return;
+  case R025W4:
+    ISA(paths)(R025W4, how, source, destination, units);
+    return;
+  case R0125W4:
+    ISA(paths)(R0125W4, how, source, destination, units);
+    return;
   case R2RW4:
     ISA(loop)(R2RW4, ADDED, source, destination, units);
     return;
@@ -63,6 +75,12 @@ TARGET static void ISA(units)(shape kind, stores how, const char *source, char *
     return;
   case R05RW4:
     ISA(loop)(R05RW4, ADDED, source, destination, units);
+    return;
+  case R025RW4:
+    ISA(loop)(R025RW4, ADDED, source, destination, units);
+    return;
+  case R0125RW4:
+    ISA(loop)(R0125RW4, ADDED, source, destination, units);
     return;
   case R4RW4:
     ISA(loop)(R4RW4, ADDED, source, destination, units);
