@@ -21,11 +21,11 @@ LCOMM_AVX2_INLINE float value_of(lcomm_lowbit format, float unit, uint32_t code,
   return factor * (unit * lcomm_lowbit_to_f32(format == LCOMM_SIGN ? code & 1 : code & 3));
 }
 
-LCOMM_AVX2_INLINE __m256 values_of(lcomm_lowbit format, uint8_t scale, float factor) {
-  float unit = lcomm_lowbit_scale_to_f32(scale);
-  __m128 values = _mm_setr_ps(value_of(format, unit, 0, factor), value_of(format, unit, 1, factor),
-                              value_of(format, unit, 2, factor), value_of(format, unit, 3, factor));
-  return _mm256_set_m128(values, values);
+LCOMM_AVX2_INLINE __m256 values_of(lcomm_lowbit format, uint8_t scale, __m256 factor) {
+  const __m256 sign = _mm256_setr_ps(1, -1, 1, -1, 1, -1, 1, -1);
+  const __m256 int2 = _mm256_setr_ps(1, -1, 4, -4, 1, -1, 4, -4);
+  __m256 unit = _mm256_set1_ps(lcomm_lowbit_scale_to_f32(scale));
+  return _mm256_mul_ps(factor, _mm256_mul_ps(unit, format == LCOMM_SIGN ? sign : int2));
 }
 
 /* Sixteen elements of int2, or 32 of sign, whose codes are in every lane of `codes`. */
@@ -46,11 +46,12 @@ LCOMM_AVX2_INLINE void decode_blocks(lcomm_lowbit format, lcomm_avx2_way way, co
                                      const uint8_t *scale, size_t block, float factor,
                                      float *destination, size_t n) {
   const size_t in_word = format == LCOMM_SIGN ? 32 : 16;
-  for (size_t first = 0; first < n; first += block) {
-    __m256 values = values_of(format, scale[first / block], factor);
-    for (size_t i = first; i < first + block; i += in_word) {
+  __m256 factors = _mm256_set1_ps(factor);
+  for (size_t first = 0; first < n; first += block, scale++) {
+    __m256 values = values_of(format, *scale, factors);
+    for (size_t i = first; i < first + block; i += in_word, code += sizeof(int32_t)) {
       int32_t codes;
-      memcpy(&codes, code + code_size(format, i), sizeof codes);
+      memcpy(&codes, code, sizeof codes);
       if (way == LCOMM_AVX2_ADD) {
         lcomm_avx2_prefetch(destination + i, in_word * sizeof *destination);
       }
