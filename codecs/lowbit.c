@@ -10,8 +10,8 @@
  *
  * sign sends scale or -scale, where the scale is next to the root mean square of the block; int2
  * sends scale, 4 * scale or their negatives, where 4 * scale is half to all of the largest
- * magnitude. A block of zeros, or whose largest magnitude is below 2^-119, is sent as zeros; a block
- * with a NaN or an Inf decodes to NaN. Much of a value is error, so a policy gives both error
+ * magnitude. A block of zeros, or whose largest magnitude is below 2^-119, is sent as zeros; a
+ * block with a NaN or an Inf decodes to NaN. Much of a value is error, so a policy gives both error
  * feedback unless told otherwise. Both codecs share all functions: the format says which of them
  * it is.
  */

@@ -25,8 +25,13 @@ static lcomm_interpose_report_about about;
 static int begin(void **state) {
   (void)state;
   lcomm_interpose_report_clear();
-  about = (lcomm_interpose_report_about){false,         3,    8, 2, "somewhere", "net=int8 min=64K",
-                                         "libcomm-mpi", "MPI"};
+  about = (lcomm_interpose_report_about){.rank = 3,
+                                         .ranks = 8,
+                                         .nodes = 2,
+                                         .host = "somewhere",
+                                         .policy = "net=int8 min=64K",
+                                         .library = "libcomm-mpi",
+                                         .other = "MPI"};
   return 0;
 }
 
