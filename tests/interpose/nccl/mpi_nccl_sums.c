@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-/* mpirun: 1 2 3 4 5 6 7 8 */
+/* mpirun: 1 2 3 4 5 6 8 */
 
 /* Every sum of NCCL that libcomm has, against what it has to be, bit for bit. */
 
