@@ -19,7 +19,7 @@ plan() { "$tool" --nodes 128 --ranks 1024 -p net=int8 | grep -qE "$1"; }
 
 expect a_plan_for_a_thousand_ranks_is_made plan '^\{"nodes": 128, "ranks": 1024, '
 expect it_says_how_long_that_took_and_what_it_held plan '"plan_s": [0-9.]+, "plan_bytes": [0-9]+, '
-expect its_messages_are_counted plan '"sends": 1157, "far_sends": 254, '
+expect its_messages_are_counted plan '"sends": 1374, "far_sends": 254, '
 refuses() { "$tool" "$@" 2>&1 | grep -q '^scale_bench: .' && ! "$tool" "$@" >/dev/null 2>&1; }
 expect neither_plan_nor_sums_is_refused refuses --nodes 4
 expect a_policy_that_is_none_is_refused refuses --ranks 4 -p net=nothing
