@@ -75,11 +75,11 @@ static lcomm_span result_span(const lcomm_exchange *exchange, int index) {
 }
 
 void lcomm_exchange_forward(lcomm_schedule *schedule, const lcomm_exchange *exchange,
-                            const uint32_t *results, int bystander) {
+                            const uint32_t *results, int outside) {
   for (int turn = 0; turn < exchange->group.size; turn++) {
     int part = lcomm_exchange_received_from(exchange, exchange->group.me, turn);
     if (results[part] != LCOMM_NO_SLOT) {
-      lcomm_schedule_send(schedule, results[part], bystander);
+      lcomm_schedule_send(schedule, results[part], outside);
     }
   }
 }

@@ -57,15 +57,15 @@ int lcomm_exchange_received_from(const lcomm_exchange *exchange, int member, int
 
 /* Add my part of the exchange. results[i] (group.size entries) receives the slot that holds part i
  * of the result, LCOMM_NO_SLOT where that part is empty; with these a member can forward the result
- * to a bystander. */
+ * to a rank outside the group. */
 void lcomm_exchange_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                           uint32_t *results);
 
-/* Forward the result to a bystander, a rank outside the group, in the order in which its parts
- * arrive; learn is the bystander's side. Both need the same exchange; the bystander's has
+/* Forward the result to `outside`, a rank outside the group, in the order in which its parts
+ * arrive; learn is that rank's side. Both need the same exchange; that rank's has
  * group.me == -1. `member`, a rank, is the one that forwards. */
 void lcomm_exchange_forward(lcomm_schedule *schedule, const lcomm_exchange *exchange,
-                            const uint32_t *results, int bystander);
+                            const uint32_t *results, int outside);
 void lcomm_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchange, int member);
 
 /* Bring the contributions to `span` of a group inside a node to its member
