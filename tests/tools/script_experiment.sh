@@ -122,10 +122,13 @@ printf '[run far]\nprogram = %s\nwhere = slurm\nworlds = 3x2\npolicies = exact |
 expect slurm_starts_by_srun ends_with 0 run -o slurm slurm.ini
 expect results_come_from_slurm test "$(states slurm)" = ' 2 "state": "good" '
 # A stand-in for ssh: HOST COMMAND..., here. Addresses that nobody has (RFC 5737), so nobody is asked for them.
+# A host has its own TMPDIR: two of Open MPI's daemons that make the same session folder at once may fail.
 cat >fake/ssh <<'END'
 #!/usr/bin/env bash
 while [[ $1 == -* ]]; do shift; done
 echo "$1" >>"$(dirname "$0")/hosts"
+export TMPDIR=$(dirname "$0")/$1
+mkdir -p "$TMPDIR"
 shift
 exec sh -c "$*"
 END

@@ -72,7 +72,7 @@ tool_parse experiment_options_parse(int argc, char **argv, experiment_options *o
     return parse;
   }
   if (line.operand_count != 1) {
-    tool_refuse(&line, "one FILE is wanted, not %zu; see --help", line.operand_count);
+    tool_refuse(&line, "one FILE is wanted, not %zu", line.operand_count);
     return TOOL_USAGE;
   }
   o->file = line.operands[0];

@@ -40,8 +40,11 @@ static bool find_program(const char *name, char path[EXPERIMENT_PATH_MAX], char 
   own_folder(folder);
   snprintf(path, EXPERIMENT_PATH_MAX, "%s", name);
   if (strchr(name, '/')) {
+    if (is_program(path, "", NULL, NULL)) {
+      return true;
+    }
     snprintf(error, EXPERIMENT_ERROR_MAX, "the program '%.200s' is not there, or is none", name);
-    return is_program(path, "", NULL, NULL);
+    return false;
   }
   for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
     if (is_program(path, places[i], folder, name)) {
