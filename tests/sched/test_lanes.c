@@ -20,16 +20,16 @@ static const lcomm_exchange_kind kinds[] = {LCOMM_EXCHANGE_DIRECT,   LCOMM_EXCHA
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* Option sets 0 .. VARIANTS - 1: all that matters, with one another. */
-enum { VARIANTS = 2 * 3 * 2 * 2 * 2 * 2 };
+enum { VARIANTS = 2 * 4 * 2 * 2 * 2 * 2 };
 
 static lane_options variant_of(unsigned number) {
   lane_options options = {.operations = 3, .seed = number + 1};
   options.lanes = number % 2 ? 1 : LCOMM_LANE_COUNT;
-  options.messages = (lane_messages)(number / 2 % 3);
-  options.plain = number / 6 % 2;
-  options.merged = number / 12 % 2;
-  options.tracks = 1 + (int)(number / 24 % 2);
-  options.far_sends_max = (int)(number / 48 % 2);
+  options.messages = (lane_messages)(number / 2 % 4);
+  options.plain = number / 8 % 2;
+  options.merged = number / 16 % 2;
+  options.tracks = 1 + (int)(number / 32 % 2);
+  options.far_sends_max = (int)(number / 64 % 2);
   return options;
 }
 

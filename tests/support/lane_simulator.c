@@ -73,10 +73,23 @@ static void reader_over(lane_state *s, uint32_t part, uint32_t step) {
     if (slot >= schedule->slot_count || !s->parts[part].is_in_place[slot]) {
       continue;
     }
-    if (--s->parts[part].readers[slot] == 0) {
-      lane_item sender =
-          lane_partner(s, part, s->receive_of[part % (uint32_t)s->world->size][slot]);
+    uint32_t receive = s->receive_of[part % (uint32_t)s->world->size][slot];
+    if (--s->parts[part].readers[slot] == 0 && s->parts[part].steps[receive].is_over) {
+      lane_item sender = lane_partner(s, part, receive);
       step_over(s, sender.part, sender.item);
+    }
+  }
+}
+
+/* A computation has made what a SEND with a gate is for. */
+static void open_gate(lane_state *s, uint32_t part, uint32_t send) {
+  lane_item receive = lane_partner(s, part, send);
+  const lcomm_schedule *schedule = lane_schedule(s, receive.part);
+  const lcomm_step *it = &schedule->steps[receive.item];
+  for (uint32_t i = 0; i < it->next_count; i++) {
+    uint32_t later = schedule->next[it->next_first + i];
+    if (s->parts[receive.part].has_gates[later]) {
+      step_waits_less(s, receive.part, later);
     }
   }
 }
@@ -92,8 +105,12 @@ static void step_over(lane_state *s, uint32_t part, uint32_t step) {
   for (uint32_t i = 0; i < it->next_count; i++) {
     uint32_t later = schedule->next[it->next_first + i];
     bool together = p->entry_of[later] != LANE_NONE && p->entry_of[later] == p->entry_of[step];
-    if (!together) {
+    bool is_past = it->kind == LCOMM_STEP_RECV && p->has_gates[later]; /* a lane came to its gate */
+    if (!together && !is_past) {
       step_waits_less(s, part, later);
+    }
+    if (schedule->steps[later].kind == LCOMM_STEP_SEND && p->has_gate[later]) {
+      open_gate(s, part, later);
     }
   }
   reader_over(s, part, step);
@@ -116,7 +133,7 @@ static void meet(lane_state *s, lane_item send, lane_item receive) {
   }
   bool in_place = s->parts[receive.part].is_in_place[slot];
   step_over(s, receive.part, receive.item);
-  if (!from->is_over && !in_place) {
+  if (!from->is_over && (!in_place || s->parts[receive.part].readers[slot] == 0)) {
     step_over(s, send.part, send.item);
   }
 }

@@ -17,8 +17,10 @@
 typedef enum lane_messages {
   LANE_MESSAGES_EAGER,      /* a SEND is over when it has begun */
   LANE_MESSAGES_RENDEZVOUS, /* ... when the RECV has begun, too */
-  LANE_MESSAGES_IN_PLACE    /* inside a node, when all that reads it there is over: where no reader
+  LANE_MESSAGES_IN_PLACE,   /* inside a node, when all that reads it there is over: where no reader
                                depends on a SEND, as in engine/run_slots.c */
+  LANE_MESSAGES_GATES /* likewise, as devices read it (engine/DEVICES.md): lanes wait for lanes
+                         of their node at gates, and messages follow behind */
 } lane_messages;
 
 typedef struct lane_options {

@@ -40,6 +40,8 @@ typedef struct lane_part {
   uint32_t *waits_for_in, waits_for_in_count;
   bool *is_in_place; /* of a slot: read where the sender has it */
   uint32_t *readers; /* of a slot: steps that have not read it yet */
+  bool *has_gate;    /* of a SEND or RECV */
+  bool *has_gates;   /* of a computation: all messages that it waits for have one */
   int far_sends;
   uint32_t throttled;
 } lane_part;
@@ -80,6 +82,12 @@ static inline lane_item lane_partner(const lane_state *s, uint32_t part, uint32_
 /* lane_simulator_prepare.c */
 void lanes_prepare(lane_state *s);
 void lanes_clean_up(lane_state *s);
+/* lane_simulator_gates.c: steps whose readers may wait for a SEND of this rank, where devices read
+ * what peers have; its lanes and groups are known. */
+void lanes_find_late(const lcomm_schedule *schedule, const lcomm_lane *lanes, const uint32_t *last,
+                     bool *late);
+/* ... what stays at its sender, and which messages have gates; all parts are made. */
+void lanes_find_gates(lane_state *s);
 /* lane_simulator_explain.c: follow who waits for whom, from the first step that is not over. */
 void lanes_explain(const lane_state *s, char *why, size_t size);
 

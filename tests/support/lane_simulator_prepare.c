@@ -166,17 +166,9 @@ static bool *find_late(const lcomm_schedule *schedule) {
   return late;
 }
 
-static void find_in_place(lane_state *s, uint32_t part) {
-  const lcomm_schedule *schedule = lane_schedule(s, part);
-  lane_part *p = &s->parts[part];
-  bool *late = find_late(schedule);
-  for (uint32_t i = 0; i < schedule->step_count; i++) {
-    const lcomm_step *step = &schedule->steps[i];
-    if (step->kind == LCOMM_STEP_RECV) {
-      p->is_in_place[step->slot] =
-          s->options->messages == LANE_MESSAGES_IN_PLACE && !lane_is_far(s, part, i);
-    }
-  }
+/* Of each slot: can it be read where its sender has it? Not by readers that are late, and not
+ * without any. */
+static void find_readers(const lcomm_schedule *schedule, lane_part *p, const bool *late) {
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     for (uint32_t j = 0; j < lcomm_step_read_count(&schedule->steps[i]); j++) {
       uint32_t slot = lcomm_step_read(schedule, &schedule->steps[i], j);
@@ -189,6 +181,27 @@ static void find_in_place(lane_state *s, uint32_t part) {
   for (uint32_t slot = 0; slot < schedule->slot_count; slot++) {
     p->is_in_place[slot] &= p->readers[slot] > 0;
   }
+}
+
+static void find_in_place(lane_state *s, uint32_t part, const lcomm_lane *lanes) {
+  const lcomm_schedule *schedule = lane_schedule(s, part);
+  lane_part *p = &s->parts[part];
+  lane_messages messages = s->options->messages;
+  bool *late = find_late(schedule);
+  if (messages == LANE_MESSAGES_GATES) {
+    uint32_t *last = find_groups(s, schedule, lanes);
+    lanes_find_late(schedule, lanes, last, late);
+    free(last);
+  }
+  for (uint32_t i = 0; i < schedule->step_count; i++) {
+    const lcomm_step *step = &schedule->steps[i];
+    if (step->kind == LCOMM_STEP_RECV) {
+      p->is_in_place[step->slot] =
+          (messages == LANE_MESSAGES_IN_PLACE || messages == LANE_MESSAGES_GATES) &&
+          !lane_is_far(s, part, i);
+    }
+  }
+  find_readers(schedule, p, late);
   free(late);
 }
 
@@ -231,6 +244,8 @@ static void make_part(lane_state *s, uint32_t part, lane_item *last) {
   p->waits_for_in = zeros((size_t)steps + LCOMM_LANE_COUNT, sizeof *p->waits_for_in);
   p->is_in_place = zeros(schedule->slot_count, sizeof *p->is_in_place);
   p->readers = zeros(schedule->slot_count, sizeof *p->readers);
+  p->has_gate = zeros(steps, sizeof *p->has_gate);
+  p->has_gates = zeros(steps, sizeof *p->has_gates);
   p->entry_count = LANE_COMPUTATIONS;
   p->left = steps + 2;
   p->entries[LANE_STAGE_IN].lane = lane_of(s, LCOMM_LANE_ENCODE);
@@ -239,7 +254,7 @@ static void make_part(lane_state *s, uint32_t part, lane_item *last) {
   append(s, last, part, LANE_STAGE_IN);
   make_entries(s, part, lanes, last);
   append(s, last, part, LANE_STAGE_OUT);
-  find_in_place(s, part);
+  find_in_place(s, part, lanes);
   count_waits(s, part);
   free(lanes);
 }
@@ -282,6 +297,9 @@ void lanes_prepare(lane_state *s) {
       make_part(s, part, last);
     }
   }
+  if (s->options->messages == LANE_MESSAGES_GATES) {
+    lanes_find_gates(s);
+  }
   find_movable(s);
 }
 
@@ -295,6 +313,8 @@ void lanes_clean_up(lane_state *s) {
     free(p->waits_for_in);
     free(p->is_in_place);
     free(p->readers);
+    free(p->has_gate);
+    free(p->has_gates);
   }
   for (int rank = 0; rank < s->world->size; rank++) {
     free(s->partner[rank]);
