@@ -36,7 +36,7 @@ expect() {
 }
 
 # next_port: another one at which nobody listens, in $port; none that the system gives to connections
-port=$((20000 + $$ % 10000))
+port=$((20000 + $$ * 41 % 10000)) # scripts that run beside each other begin far apart
 next_port() {
   port=$((port + 1))
   while (exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null; do port=$((port + 1)); done
