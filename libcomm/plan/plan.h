@@ -119,7 +119,7 @@ typedef struct lcomm_plan {
   uint64_t *segment_ends;
   size_t segments;
   uint64_t hash;    /* equal plans on all ranks have equal hashes */
-  char reason[384]; /* why this one, for people */
+  char reason[512]; /* why this one, for people */
 } lcomm_plan;
 
 /* Select, build, link and verify. `rank` is the rank whose schedule is made. On failure a sentence

@@ -25,13 +25,16 @@ enum {
 };
 
 /* Which errors a choice by predicted time may make (auto:CLASS). The candidates are numbered from
- * the mildest one: 0 none, 1 none+zstd, 2 bf16, 3 int8, 4 topk:0.01+ef. Class c allows those up
- * to c; auto.h chooses among them. */
+ * the mildest one: 0 none, 1 none+zstd, 2 bf16, 3 int8, 4 int4+ef, 5 int2+ef, 6 sign+ef,
+ * 7 topk:0.01+ef. Class c allows those up to c; auto.h chooses among them. */
 typedef enum lcomm_auto_class {
   LCOMM_AUTO_NONE, /* no such choice: the codec is given */
   LCOMM_AUTO_LOSSLESS,
   LCOMM_AUTO_BF16,
   LCOMM_AUTO_INT8,
+  LCOMM_AUTO_INT4,
+  LCOMM_AUTO_INT2,
+  LCOMM_AUTO_SIGN,
   LCOMM_AUTO_TOPK,
   LCOMM_AUTO_COUNT
 } lcomm_auto_class;
@@ -155,10 +158,13 @@ lcomm_codec_spec lcomm_auto_candidate(int candidate);
 /* The choice that stands for "auto:CLASS" in a policy, for a class other than NONE. */
 lcomm_codec_spec lcomm_auto_spec(lcomm_auto_class automatic);
 
+/* The mildest class that allows this codec; COUNT where none does. */
+lcomm_auto_class lcomm_auto_class_of(const lcomm_codec *codec);
+
 /* Does a codec of the policy follow from predicted times? */
 bool lcomm_policy_is_automatic(const lcomm_policy *policy);
 
-/* "lossless", "bf16", "int8" or "topk". */
+/* "lossless", "bf16", "int8", "int4", "int2", "sign" or "topk". */
 const char *lcomm_auto_class_name(lcomm_auto_class automatic);
 
 const char *lcomm_algorithm_name(lcomm_algorithm algorithm);

@@ -5,18 +5,19 @@
 
 #include "libcomm/plan/policy.h"
 
-static const char *const names[LCOMM_AUTO_COUNT] = {"none", "lossless", "bf16", "int8", "topk"};
+static const char *const names[LCOMM_AUTO_COUNT] = {"none", "lossless", "bf16", "int8",
+                                                    "int4", "int2",     "sign", "topk"};
 
 const char *lcomm_auto_class_name(lcomm_auto_class automatic) {
   return names[automatic];
 }
 
 lcomm_codec_spec lcomm_auto_candidate(int candidate) {
-  static const lcomm_codec *const codecs[LCOMM_AUTO_COUNT] = {&lcomm_codec_none, &lcomm_codec_none,
-                                                              &lcomm_codec_bf16, &lcomm_codec_int8,
-                                                              &lcomm_codec_topk};
+  static const lcomm_codec *const codecs[LCOMM_AUTO_COUNT] = {
+      &lcomm_codec_none, &lcomm_codec_none, &lcomm_codec_bf16, &lcomm_codec_int8,
+      &lcomm_codec_int4, &lcomm_codec_int2, &lcomm_codec_sign, &lcomm_codec_topk};
   lcomm_codec_spec choice = {.format = lcomm_format_of(codecs[candidate]),
-                             .error_feedback = candidate == LCOMM_AUTO_TOPK};
+                             .error_feedback = candidate >= LCOMM_AUTO_INT4};
   choice.format.zstd = candidate == LCOMM_AUTO_LOSSLESS;
   return choice;
 }
@@ -25,6 +26,14 @@ lcomm_codec_spec lcomm_auto_spec(lcomm_auto_class automatic) {
   lcomm_codec_spec choice = lcomm_auto_candidate((int)automatic);
   choice.automatic = automatic;
   return choice;
+}
+
+lcomm_auto_class lcomm_auto_class_of(const lcomm_codec *codec) {
+  int class = LCOMM_AUTO_NONE;
+  while (class < LCOMM_AUTO_COUNT && lcomm_auto_candidate(class).format.codec != codec) {
+    class ++;
+  }
+  return (lcomm_auto_class) class;
 }
 
 bool lcomm_policy_is_automatic(const lcomm_policy *policy) {

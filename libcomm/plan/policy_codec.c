@@ -281,7 +281,7 @@ static lcomm_status read_auto(reader *r, span value, span rest, lcomm_codec_plac
   }
   return lcomm_policy_refuse(r, "", rest,
                              " is no class of errors that auto may make; expected auto:lossless, "
-                             "auto:bf16, auto:int8 or auto:topk");
+                             "auto:bf16, auto:int8, auto:int4, auto:int2, auto:sign or auto:topk");
 }
 
 lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,

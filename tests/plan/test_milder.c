@@ -57,9 +57,11 @@ static void every_codec_ends_at_none(void **state) {
 /* A codec that auto has chosen may be milder than the next one of its coarsest. */
 static void auto_allows_less_at_each_step(void **state) {
   (void)state;
-  static const char *const classes[] = {"auto:topk", "auto:int8", "auto:bf16", "auto:lossless"};
-  expect_ladder("net=auto:topk", false, classes, 4);
-  expect_ladder("net=auto:bf16", false, classes + 2, 2);
+  static const char *const classes[] = {"auto:topk", "auto:sign", "auto:int2",    "auto:int4",
+                                        "auto:int8", "auto:bf16", "auto:lossless"};
+  expect_ladder("net=auto:topk", false, classes, 7);
+  expect_ladder("net=auto:int2", false, classes + 2, 5);
+  expect_ladder("net=auto:bf16", false, classes + 5, 2);
 }
 
 static void error_feedback_goes_along_to_integers(void **state) {

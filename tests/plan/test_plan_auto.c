@@ -10,8 +10,18 @@
 
 enum { RANKS = 5, NODES = 2, LONG = 1 << 20 };
 
-static const char *const classes[] = {"", "net=auto", "net=auto:bf16", "net=auto:int8",
+static const char *const classes[] = {"",
+                                      "net=auto",
+                                      "net=auto:bf16",
+                                      "net=auto:int8",
+                                      "net=auto:int4",
+                                      "net=auto:int2",
+                                      "net=auto:sign",
                                       "net=auto:topk"};
+
+/* The codecs that auto chooses among. */
+static const char *const fixed[] = {"net=none", "net=none+zstd", "net=bf16", "net=int8",
+                                    "net=int4", "net=int2",      "net=sign", "net=topk:0.01+ef"};
 
 static lcomm_topo topo_of(double latency_us, double bandwidth_gb_s) {
   return topo_over(RANKS, NODES,
@@ -42,6 +52,16 @@ static void on_a_link_as_fast_as_memory_sums_stay_exact(void **state) {
   }
 }
 
+static void a_class_is_that_of_its_coarsest_codec(void **state) {
+  (void)state;
+  for (int class = LCOMM_AUTO_BF16; class < LCOMM_AUTO_COUNT; class ++) {
+    lcomm_codec_spec choice = lcomm_auto_candidate(class);
+    assert_int_equal(lcomm_auto_class_of(choice.format.codec), class);
+  }
+  assert_int_equal(lcomm_auto_class_of(&lcomm_codec_none), LCOMM_AUTO_NONE);
+  assert_int_equal(lcomm_auto_class_of(&lcomm_codec_fp16), LCOMM_AUTO_COUNT);
+}
+
 static void no_class_is_exceeded_on_any_link_at_any_size(void **state) {
   (void)state;
   for (double bandwidth = 1e-4; bandwidth < 1e3; bandwidth *= 10) {
@@ -59,8 +79,6 @@ static void the_plan_that_is_taken_is_predicted_to_be_the_fastest_but_for_a_twen
     lcomm_topo topo = topo_of(20, bandwidth);
     lcomm_plan *chosen = allreduce_plan_over(&topo, "net=auto:topk", 0, LONG, true);
     double chosen_us = lcomm_auto_predict_us(chosen, &topo, chosen->automatic.candidate);
-    static const char *const fixed[] = {"net=none", "net=none+zstd", "net=bf16", "net=int8",
-                                        "net=topk:0.01+ef"};
     for (int i = 0; i < LCOMM_AUTO_CODECS; i++) {
       lcomm_plan *other = allreduce_plan_over(&topo, fixed[i], 0, LONG, true);
       assert_true(0.95 * chosen_us <= lcomm_auto_predict_us(other, &topo, i) * (1 + 1e-9));
@@ -87,10 +105,59 @@ static void all_ranks_choose_alike(void **state) {
   }
 }
 
-/* Nothing would keep what top-k leaves out of a plain call. */
+/* Nothing would keep what they leave out of a plain call. */
 static void plain_calls_take_no_codec_with_error_feedback(void **state) {
   (void)state;
-  assert_int_equal(candidate_on(100, 0.001, "net=auto:topk", LONG, false), LCOMM_AUTO_INT8);
+  for (int class = LCOMM_AUTO_INT4; class < LCOMM_AUTO_COUNT; class ++) {
+    assert_int_equal(candidate_on(100, 0.001, classes[class], LONG, false), LCOMM_AUTO_INT8);
+  }
+}
+
+/* From the fastest link to the slowest; with the same speed for all codecs, bytes decide. */
+static void the_slower_the_link_the_coarser_the_codec(void **state) {
+  (void)state;
+  bool taken[LCOMM_AUTO_COUNT] = {false};
+  int before = 0;
+  for (double bandwidth = 1000; bandwidth > 1e-4; bandwidth /= 1.1) {
+    lcomm_topo topo = topo_of(20, bandwidth);
+    for (int i = 1; i < LCOMM_AUTO_CODECS; i++) {
+      topo.codec_cost[i] = (lcomm_codec_cost){.encode_gb_s = 12.0 / i, .decode_gb_s = 24.0 / i};
+    }
+    lcomm_plan *plan = allreduce_plan_over(&topo, "net=auto:topk", 0, LONG, true);
+    assert_true(plan->automatic.candidate >= before);
+    before = plan->automatic.candidate;
+    taken[before] = true;
+    lcomm_plan_destroy(plan);
+    lcomm_topo_free(&topo);
+  }
+  assert_true(taken[0] && taken[LCOMM_AUTO_INT2] && taken[LCOMM_AUTO_SIGN] &&
+              taken[LCOMM_AUTO_TOPK]);
+}
+
+/* Two hosts with links of a rate, as make run has them, and what one core of a server makes of each
+ * codec: 4 MiB of a gradient. */
+static void on_links_of_such_rates_such_codecs_are_taken(void **state) {
+  static const struct {
+    const char *policy;
+    double gbit_s;
+    int candidate;
+  } cases[] = {
+      {"net=auto:sign", 0.05, LCOMM_AUTO_SIGN},
+      {"net=auto:sign", 1, LCOMM_AUTO_SIGN},
+      {"net=auto:int2", 0.05, LCOMM_AUTO_INT2},
+      {"net=auto:int2", 1, LCOMM_AUTO_INT2},
+      {"net=auto:int4", 0.2, LCOMM_AUTO_INT4},
+      {"net=auto:topk", 0.05, LCOMM_AUTO_TOPK},
+      {"net=auto:sign", 4000, 0},
+      {"net=auto:int2", 4000, 0},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int taken = candidate_on(20, cases[i].gbit_s / 8, cases[i].policy, LONG, true);
+    if (taken != cases[i].candidate) {
+      fail_msg("%s at %g Gbit/s takes candidate %d", cases[i].policy, cases[i].gbit_s, taken);
+    }
+  }
 }
 
 static void what_is_short_stays_exact(void **state) {
@@ -118,6 +185,13 @@ static void a_plan_says_the_times_that_it_was_chosen_by(void **state) {
   assert_non_null(strstr(plan->reason, "predicted none "));
   assert_non_null(strstr(plan->reason, ", int8 "));
   lcomm_plan_destroy(plan);
+  plan = allreduce_plan_over(&topo, "net=auto:topk", 0, LONG, true);
+  assert_non_null(strstr(plan->reason, ", int8 "));
+  assert_non_null(strstr(plan->reason, ", int4+ef "));
+  assert_non_null(strstr(plan->reason, ", int2+ef "));
+  assert_non_null(strstr(plan->reason, ", sign+ef "));
+  assert_non_null(strstr(plan->reason, ", topk:0.01+ef "));
+  lcomm_plan_destroy(plan);
   lcomm_topo_free(&topo);
 }
 
@@ -126,7 +200,10 @@ static void the_word_is_read_and_written(void **state) {
   expect_canonical("net=auto", "net=auto:lossless");
   expect_canonical("net=auto:topk min=1K", "net=auto:topk min=1K");
   expect_refusal("node=auto:int8", 6, "expected it on net");
-  expect_refusal("net=auto:int4", 9, "expected auto:lossless");
+  expect_canonical("net=auto:int4", "net=auto:int4");
+  expect_canonical("net=auto:sign net[w*]=auto:int2", "net[w*]=auto:int2 net=auto:sign");
+  expect_refusal("net=auto:fp16", 9, "expected auto:lossless");
+  expect_refusal("net=auto:int2+ef", 9, "auto:int2, auto:sign or auto:topk");
   expect_refusal("net=auto+ef", 9, "expected auto:lossless");
   expect_refusal("net=auto:topk ramp=0.1@5", 15, "expected net=topk");
   lcomm_why error;
@@ -158,26 +235,27 @@ static lcomm_topo topo_of_world(const world *it, double latency_us, double bandw
 /* What a user could have asked for by algo=. */
 static void no_algorithm_of_the_policy_is_predicted_to_be_more_than_a_tenth_faster(void **state) {
   (void)state;
-  static const char *const fixed[] = {
+  static const char *const asked[] = {
       "net=none algo=direct min=1",  "net=none algo=gather min=1",
       "net=none algo=ring min=1",    "net=none algo=doubling min=1",
       "net=none algo=halving min=1", "net=none min=1",
       "net=bf16 algo=direct min=1",  "net=bf16 algo=gather min=1",
       "net=int8 algo=direct min=1",  "net=int8 algo=gather min=1",
+      "net=int2 algo=direct min=1",  "net=sign algo=gather min=1",
       "net=topk:0.01+ef min=1",      "net=topk:0.01+ef algo=gather min=1"};
-  static const int candidates[] = {0, 0, 0, 0, 0, 0, 2, 2, 3, 3, 4, 4};
+  static const int candidates[] = {0, 0, 0, 0, 0, 0, 2, 2, 3, 3, 5, 6, 7, 7};
   for (const world *it = worlds; it < worlds + WORLDS; it++) {
     for (double bandwidth = 1e-3; bandwidth < 1e2; bandwidth *= 10) {
       for (uint64_t count = 1 << 12; count <= 1 << 22; count *= 32) {
         lcomm_topo topo = topo_of_world(it, 30, bandwidth, 8);
         lcomm_plan *chosen = allreduce_plan_over(&topo, "net=auto:topk min=1", 0, count, true);
         double us = lcomm_auto_predict_us(chosen, &topo, chosen->automatic.candidate);
-        for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
-          lcomm_plan *other = allreduce_plan_over(&topo, fixed[i], 0, count, true);
+        for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+          lcomm_plan *other = allreduce_plan_over(&topo, asked[i], 0, count, true);
           double other_us = lcomm_auto_predict_us(other, &topo, candidates[i]);
           if (0.95 * 0.9 * us > other_us * (1 + 1e-9)) {
             fail_msg("%d ranks, %d nodes, %g GB/s, %llu: %s takes %g us, %s %g us", it->ranks,
-                     it->nodes, bandwidth, (unsigned long long)count, fixed[i], other_us,
+                     it->nodes, bandwidth, (unsigned long long)count, asked[i], other_us,
                      chosen->reason, us);
           }
           lcomm_plan_destroy(other);
@@ -257,10 +335,13 @@ static void an_algorithm_that_the_policy_names_stays(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(on_a_slow_link_the_coarsest_codec_of_the_class_is_taken),
     cmocka_unit_test(on_a_link_as_fast_as_memory_sums_stay_exact),
+    cmocka_unit_test(a_class_is_that_of_its_coarsest_codec),
     cmocka_unit_test(no_class_is_exceeded_on_any_link_at_any_size),
     cmocka_unit_test(the_plan_that_is_taken_is_predicted_to_be_the_fastest_but_for_a_twentieth),
     cmocka_unit_test(all_ranks_choose_alike),
     cmocka_unit_test(plain_calls_take_no_codec_with_error_feedback),
+    cmocka_unit_test(the_slower_the_link_the_coarser_the_codec),
+    cmocka_unit_test(on_links_of_such_rates_such_codecs_are_taken),
     cmocka_unit_test(what_is_short_stays_exact),
     cmocka_unit_test(what_hides_behind_the_computation_is_not_compressed_further),
     cmocka_unit_test(a_plan_says_the_times_that_it_was_chosen_by),

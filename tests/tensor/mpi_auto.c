@@ -148,11 +148,11 @@ static void nothing_is_watched_without_auto(void) {
 
 /* sum(gradient + residual before) == factor * applied + sum(residual after), also in the step after
  * the codec changed, because all hides behind a computation; but for what a dense codec rounds. */
-static void no_mass_is_lost_when_the_codec_changes(void) {
+static void require_no_mass_lost(const char *policy) {
   static double before[TENSORS][LARGEST], gradient[LARGEST], after[LARGEST];
   model m;
   memset(before, 0, sizeof(before));
-  make_model(&m, "net=auto:topk min=1", NODES, LCOMM_SUM);
+  make_model(&m, policy, NODES, LCOMM_SUM);
   set_bandwidth(&m, 1e-5);
   for (int step = 0; step < REVISED + 2; step++) {
     static double wanted[TENSORS][LARGEST];
@@ -173,13 +173,19 @@ static void no_mass_is_lost_when_the_codec_changes(void) {
         error += miss * miss;
         norm += wanted[t][i] * wanted[t][i];
       }
-      require(sqrt(error / norm) < 1e-2, "step %d, tensor %d: lost %g", step, t,
+      require(sqrt(error / norm) < 1e-2, "%s, step %d, tensor %d: lost %g", policy, step, t,
               sqrt(error / norm));
       memcpy(before[t], after, sizeof(after));
     }
   }
   require(m.comm->topo.hidden_from < LCOMM_AUTO_CODECS, "no codec has changed");
   free_model(&m);
+}
+
+static void no_mass_is_lost_when_the_codec_changes(void) {
+  require_no_mass_lost("net=auto:topk min=1");
+  require_no_mass_lost("net=auto:sign min=1");
+  require_no_mass_lost("net=auto:int2 min=1");
 }
 
 static const mpi_property properties[] = {

@@ -59,14 +59,15 @@ static void it_goes_below_the_codec_that_was_chosen(void) {
   model m;
   make_slow(&m, "net=auto:topk guard=1,residual=0.000001,limit=0.0001");
   step_once(&m, 0);
-  require_codecs(&m, 0, "topk:0.01+ef", "auto:int8");
+  require_codecs(&m, 0, "topk:0.01+ef", "auto:sign");
   step_once(&m, 1);
-  require_codecs(&m, 1, "int8", "auto:bf16");
+  require_codecs(&m, 1, "sign+ef", "auto:int2");
   free_model(&m);
   make_model(&m, "net=auto:topk guard=1,limit=0.0001", NODES, LCOMM_AVG);
   m.comm->topo.cost[LCOMM_LINK_NET].bandwidth_gb_s = 1e-5;
-  m.comm->topo.codec_cost[LCOMM_AUTO_TOPK] =
-      (lcomm_codec_cost){.encode_gb_s = 1e-9, .decode_gb_s = 1e-9}; /* a slow encoder */
+  for (int i = LCOMM_AUTO_INT4; i <= LCOMM_AUTO_TOPK; i++) { /* slow encoders */
+    m.comm->topo.codec_cost[i] = (lcomm_codec_cost){.encode_gb_s = 1e-9, .decode_gb_s = 1e-9};
+  }
   step_once(&m, 0);
   require_codecs(&m, 0, "int8", "auto:bf16");
   free_model(&m);

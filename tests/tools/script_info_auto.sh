@@ -16,11 +16,16 @@ links() {
 links 0.025 >"$work/slow.topo" # 200 Mbit/s
 links 50 >"$work/fast.topo"
 
-plan() { info --plan --load "$work/$1.topo" --size 16M --policy "$2"; }
+plan() { info --plan --load "$work/$1.topo" --size 16M --policy "${@:2}"; }
 
 expect a_plan_on_a_slow_link plan slow net=auto:int8
 expect the_coarsest_codec_of_the_class_is_taken_there has '^  between +int8'
 expect the_reason_has_the_times_of_all has '^  because +predicted none [0-9.]+ m?s, none\+zstd [0-9.]+ m?s, bf16 [0-9.]+ m?s, int8 [0-9.]+ m?s;'
+expect a_plan_of_tensors_on_a_slow_link plan slow net=auto:sign --tensor
+expect a_bit_for_a_value_is_taken_there has '^  between +sign\+ef'
+expect the_reason_has_the_times_of_one_two_and_four_bits has '^  because +predicted none .*, int4\+ef [0-9.]+ m?s, int2\+ef [0-9.]+ m?s, sign\+ef [0-9.]+ m?s;'
+expect a_plan_of_plain_calls_of_that_class plan slow net=auto:sign
+expect nothing_with_error_feedback_is_looked_at has '^  because +predicted none .*, int8 [0-9.]+ m?s;'
 expect a_plan_on_a_link_as_fast_as_memory plan fast net=auto:int8
 expect it_stays_exact_there has '^  between +none'
 expect and_says_why has '^  because +predicted none [0-9.]+ m?s, .*int8 [0-9.]+ m?s;'

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "libcomm/plan/policy.h"
 #include "tools/common/tool_cache.h"
 #include "tools/common/tool_origin.h"
 #include "tools/experiment/experiment_estimate.h"
@@ -235,10 +236,12 @@ static bool is_allreduce(const experiment_workload *of) {
   return strcmp(name, "allreduce_perf") == 0 || strcmp(name, "libcomm-allreduce_perf") == 0;
 }
 
-/* As the tool does: a policy with error feedback, which belongs to tensors, is called through
- * them. */
-static bool has_tensors(const char *policy) {
-  return strstr(policy, "+ef") || strstr(policy, "auto:topk");
+/* As the tool does: a policy with error feedback, or with a class of auto that may have it, is
+ * called through tensors, which it belongs to. */
+static bool has_tensors(const char *text) {
+  lcomm_policy policy;
+  lcomm_why error;
+  return lcomm_policy_parse(text, &policy, &error) == LCOMM_OK && policy.net.error_feedback;
 }
 
 static void simulate_rows(experiment_group *it, shared machine) {

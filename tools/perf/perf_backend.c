@@ -38,9 +38,13 @@ static int has_feedback(const char *codec) {
 
 /* net=auto chooses such a codec where the data has an identity. */
 static int may_choose_feedback(const char *codec) {
-  static const char word[] = "auto:topk";
+  static const char *const words[] = {"auto:int4", "auto:int2", "auto:sign", "auto:topk"};
   size_t length = strcspn(codec, " ");
-  return length == sizeof word - 1 && strncmp(codec, word, length) == 0;
+  int is_one = 0;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    is_one |= length == strlen(words[i]) && strncmp(codec, words[i], length) == 0;
+  }
+  return is_one;
 }
 
 int lcomm_perf_policy_has_feedback(const char *policy) {

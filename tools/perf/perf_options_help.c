@@ -26,8 +26,8 @@ static const char ways[] =
 static const char tensors[] =
     "      --tensors            call through tensors, as a trainer does; a policy with +ef, or "
     "with\n"
-    "                           auto:topk, which may choose it, always does where it can,\n"
-    "                           since error feedback belongs to tensors\n"
+    "                           auto:int4 to auto:topk, which may choose it, always does where it\n"
+    "                           can, since error feedback belongs to tensors\n"
     "      --tensors-count N    the buffer as N tensors of one size\n";
 
 static const char more[] =

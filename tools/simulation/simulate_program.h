@@ -41,7 +41,7 @@ typedef struct simulate_program {
   uint64_t data_size;                /* bytes of the vector */
   uint64_t memory_size;              /* of a run: slots, residual, and what the library keeps */
   char codec[48];                    /* between nodes */
-  char reason[384];                  /* why this plan */
+  char reason[512];                  /* why this plan */
 } simulate_program;
 
 /* cached: speeds of vectors in a cache; NULL: as `speeds`. false with a sentence in `why`: no

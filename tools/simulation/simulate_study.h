@@ -14,7 +14,7 @@ typedef struct simulate_case {
   simulate_result result;
   uint32_t buckets;
   char codec[48];   /* between nodes, of the largest bucket */
-  char reason[384]; /* of its plan */
+  char reason[512]; /* of its plan */
   char why[SIMULATE_WHY_MAX];
 } simulate_case;
 
