@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* AVX2 kernels that decode sign and int2: the four values that a block can have are computed
- * once, and each lane blends them by its bits. (A look-up by shifted codes takes twice as long on
- * some processors.)
+/* AVX2 kernels that decode sign and int2. The numbers of four codes at once come from a table, of
+ * 256 bytes for sign and 4 KiB for int2, and are multiplied by the scale and the factor, as
+ * the scalar kernels do. (Vectors of eight are slower where a processor cuts them into halves:
+ * lanes that blend the values of a block by their bits take twice as long for int2, lanes that
+ * shift codes of their own still longer.)
  */
 
 #include "kernels/avx2.h"
 #include "kernels/avx2_block.h"
 #include "kernels/lowbit.h"
 
-enum { STEP = LCOMM_AVX2_STEP, LANES = LCOMM_AVX2_LANES, TILE = LCOMM_AVX2_TILE };
+enum { STEP = LCOMM_AVX2_STEP, TILE = LCOMM_AVX2_TILE };
 
 /* Bytes of `count` codes. */
 LCOMM_AVX2_INLINE size_t code_size(lcomm_lowbit format, size_t count) {
@@ -21,43 +23,46 @@ LCOMM_AVX2_INLINE float value_of(lcomm_lowbit format, float unit, uint32_t code,
   return factor * (unit * lcomm_lowbit_to_f32(format == LCOMM_SIGN ? code & 1 : code & 3));
 }
 
-/* Of a block: the values of the codes 0..3. */
-typedef struct levels {
-  __m256 value[4];
-} levels;
+/* Of the code in the low bits of `c`: lcomm_lowbit_to_f32() as a constant. */
+#define SIGN_OF(c) ((c)&1 ? -1.0f : 1.0f)
+#define INT2_OF(c) ((c)&2 ? 4 * SIGN_OF(c) : SIGN_OF(c))
 
-LCOMM_AVX2_INLINE levels levels_of(uint8_t scale, __m256 factor) {
-  __m256 unit = _mm256_set1_ps(lcomm_lowbit_scale_to_f32(scale));
-  levels all;
-  for (uint32_t code = 0; code < 4; code++) {
-    __m256 number = _mm256_set1_ps(lcomm_lowbit_to_f32(code));
-    all.value[code] = _mm256_mul_ps(factor, _mm256_mul_ps(unit, number));
+/* Entries of a table: the numbers of four codes, and as many times 4, 16 and 64 entries. */
+#define FOUR_SIGNS(c)                                                                              \
+  { SIGN_OF(c), SIGN_OF((c) >> 1), SIGN_OF((c) >> 2), SIGN_OF((c) >> 3) }
+#define FOUR_INT2(c)                                                                               \
+  { INT2_OF(c), INT2_OF((c) >> 2), INT2_OF((c) >> 4), INT2_OF((c) >> 6) }
+#define TABLE_4(entry, c) entry(c), entry((c) + 1), entry((c) + 2), entry((c) + 3)
+#define TABLE_16(entry, c)                                                                         \
+  TABLE_4(entry, c), TABLE_4(entry, (c) + 4), TABLE_4(entry, (c) + 8), TABLE_4(entry, (c) + 12)
+#define TABLE_64(entry, c)                                                                         \
+  TABLE_16(entry, c), TABLE_16(entry, (c) + 16), TABLE_16(entry, (c) + 32),                        \
+      TABLE_16(entry, (c) + 48)
+
+static const float four_signs[16][4] = {TABLE_16(FOUR_SIGNS, 0)};
+static const float four_int2[256][4] = {TABLE_64(FOUR_INT2, 0), TABLE_64(FOUR_INT2, 64),
+                                        TABLE_64(FOUR_INT2, 128), TABLE_64(FOUR_INT2, 192)};
+
+LCOMM_AVX2_INLINE void put_four(lcomm_avx2_way way, float *destination, __m128 value) {
+  if (way == LCOMM_AVX2_STREAM) {
+    _mm_stream_ps(destination, value);
+  } else if (way == LCOMM_AVX2_ADD) {
+    _mm_storeu_ps(destination, _mm_add_ps(_mm_loadu_ps(destination), value));
+  } else {
+    _mm_storeu_ps(destination, value);
   }
-  return all;
 }
 
-/* All ones in the lanes whose bit of `codes` is set; lane 0 has bit `first`, and each lane after it
- * a bit `width` further on. */
-LCOMM_AVX2_INLINE __m256 lanes_with_bit(__m256i codes, int width, int first) {
-  __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  __m256i shift =
-      _mm256_add_epi32(width == 1 ? lane : _mm256_slli_epi32(lane, 1), _mm256_set1_epi32(first));
-  __m256i bit = _mm256_sllv_epi32(_mm256_set1_epi32(1), shift); /* a constant */
-  return _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(codes, bit), bit));
-}
-
-/* Sixteen elements of int2, or 32 of sign, whose codes are in every lane of `codes`. */
-LCOMM_AVX2_INLINE void decode_word(lcomm_lowbit format, lcomm_avx2_way way, __m256i codes,
-                                   const levels *all, float *destination) {
-  const int width = format == LCOMM_SIGN ? 1 : 2;
-  for (int i = 0; i < 32 / width; i += LANES) {
-    __m256 minus = lanes_with_bit(codes, width, i * width);
-    __m256 value = _mm256_blendv_ps(all->value[0], all->value[1], minus);
-    if (format == LCOMM_INT2) {
-      __m256 large = lanes_with_bit(codes, width, i * width + 1);
-      value = _mm256_blendv_ps(value, _mm256_blendv_ps(all->value[2], all->value[3], minus), large);
-    }
-    lcomm_avx2_put_f32(way, destination + i, value);
+/* A step of elements of one block. */
+LCOMM_AVX2_INLINE void decode_step(lcomm_lowbit format, lcomm_avx2_way way, const uint8_t *code,
+                                   __m128 unit, __m128 factor, float *destination) {
+  uint64_t codes = 0;
+  memcpy(&codes, code, code_size(format, STEP));
+  for (size_t i = 0; i < STEP; i += 4) {
+    const float *four = format == LCOMM_SIGN ? four_signs[codes & 15] : four_int2[codes & 255];
+    __m128 number = _mm_loadu_ps(four);
+    put_four(way, destination + i, _mm_mul_ps(factor, _mm_mul_ps(unit, number)));
+    codes >>= format == LCOMM_SIGN ? 4 : 8;
   }
 }
 
@@ -65,17 +70,14 @@ LCOMM_AVX2_INLINE void decode_word(lcomm_lowbit format, lcomm_avx2_way way, __m2
 LCOMM_AVX2_INLINE void decode_blocks(lcomm_lowbit format, lcomm_avx2_way way, const uint8_t *code,
                                      const uint8_t *scale, size_t block, float factor,
                                      float *destination, size_t n) {
-  const size_t in_word = format == LCOMM_SIGN ? 32 : 16;
-  __m256 factors = _mm256_set1_ps(factor);
+  __m128 factors = _mm_set1_ps(factor);
   for (size_t first = 0; first < n; first += block, scale++) {
-    levels all = levels_of(*scale, factors);
-    for (size_t i = first; i < first + block; i += in_word, code += sizeof(int32_t)) {
-      int32_t codes;
-      memcpy(&codes, code, sizeof codes);
+    __m128 unit = _mm_set1_ps(lcomm_lowbit_scale_to_f32(*scale));
+    for (size_t i = first; i < first + block; i += STEP, code += code_size(format, STEP)) {
       if (way == LCOMM_AVX2_ADD) {
-        lcomm_avx2_prefetch(destination + i, in_word * sizeof *destination);
+        lcomm_avx2_prefetch(destination + i, STEP * sizeof *destination);
       }
-      decode_word(format, way, _mm256_set1_epi32(codes), &all, destination + i);
+      decode_step(format, way, code, unit, factors, destination + i);
     }
   }
 }
