@@ -47,6 +47,13 @@ expect one_seed_has_no_deviation test "$(value 'mlp, adam, 4x1: int4:safe: point
 expect targets_are_counted grep -q '^met 5 of ' out
 expect a_part_that_is_unknown_is_refused ends_with 2 bench nothing
 rm asked
+expect one_and_two_bits_are_trained bench low
+for model in mlp cnn gpt-nano; do
+  expect "${model}_is_trained_by_them" grep -qE -- "--preset int2 --preset sign .*--models [a-z0-9,-]*$model" asked
+done
+expect by_sgd_and_adam_both test "$(grep -c -- --optimizers asked)" = 0
+expect bits_are_judged_by_points_and_bytes grep -q '"case": "gpt-nano, adam, 4x1: sign' build/bench/fidelity.json
+rm asked
 expect all_of_it_is_trained bench all
 expect every_part_keeps_its_results_in_one_file test "$(grep -c -- '--results build/bench/fidelity.jsonl' asked)" = "$(wc -l <asked)"
 for model in cnn mlp gpt-nano; do
