@@ -23,7 +23,8 @@
  *       44    4 tensors
  *       48    4 bytes of the policy text, P, at most 1023
  *       52    4 zero
- *       56    P policy in force, for people, without a terminator
+ *       56    P policy in force, for people, without a terminator; with adam= in it, what
+ *               is kept is momentum
  *               zeros up to a multiple of 8
  *
  * then for each tensor, in the order in which they were added, and after them for each

@@ -260,6 +260,9 @@ typedef struct lcomm_cuda_kernels {
   /* f32_momentum of kernels.h. */
   int (*momentum)(float factor, const float *before, float *momentum, float *gradient, uint64_t n,
                   void *stream);
+  /* lcomm_plain_mean_f32 of plain.h. */
+  int (*mean)(float keep, const float *before, float take, const float *values, float *mean,
+              uint64_t n, void *stream);
   /* How many of n values are NaN or Inf, added to *found. */
   int (*count_not_finite)(const float *source, uint64_t n, uint64_t *found, void *stream);
   int (*count_not_finite_f64)(const double *source, uint64_t n, uint64_t *found, void *stream);

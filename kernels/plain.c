@@ -5,6 +5,7 @@
 
 #include "kernels/plain.h"
 
+#include "kernels/element.h"
 #include "kernels/plain_types.h"
 
 lcomm_plain_kernel lcomm_plain_kernel_of(lcomm_dtype dtype, lcomm_plain_op op) {
@@ -26,6 +27,15 @@ lcomm_plain_kernel lcomm_plain_kernel_of(lcomm_dtype dtype, lcomm_plain_op op) {
     return lcomm_plain_u8[op];
   default:
     return NULL;
+  }
+}
+
+void lcomm_plain_mean_f32(float keep, const float *before, float take, const float *values,
+                          float *mean, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    float kept = keep * before[i];
+    float taken = take * values[i];
+    mean[i] = lcomm_finite_or_zero(kept + taken);
   }
 }
 

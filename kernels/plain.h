@@ -24,6 +24,11 @@ typedef void (*lcomm_plain_kernel)(const void *const *sources, size_t count, voi
  * table's f32_sum. */
 lcomm_plain_kernel lcomm_plain_kernel_of(lcomm_dtype dtype, lcomm_plain_op op);
 
+/* mean[i] = keep * before[i] + take * values[i] (three roundings), 0 where that is not finite.
+ * before may be mean. */
+void lcomm_plain_mean_f32(float keep, const float *before, float take, const float *values,
+                          float *mean, size_t n);
+
 /* values[i] = values[i] * factor, and values[i] / divisor towards zero, for a
  * divisor > 0. */
 void lcomm_plain_scale_f64(double *values, double factor, size_t n);

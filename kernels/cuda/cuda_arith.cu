@@ -138,6 +138,57 @@ extern "C" int lcomm_cuda_run_momentum(float factor, const float *before, float 
   return LCOMM_LAUNCH(move, lcomm_span_blocks(args.span), LCOMM_SPAN_THREADS, stream, args);
 }
 
+/* --------------------------------------------------------------------- mean */
+
+/* `before` and `mean` may be one array. */
+typedef struct mean_args {
+  const float *before, *values;
+  float *mean;
+  float keep, take;
+  lcomm_span span;
+} mean_args;
+
+LCOMM_DEVICE float mean_of(float keep, float before, float take, float value) {
+  return lcomm_finite_or_zero(
+      lcomm_sum_f32(lcomm_product_f32(keep, before), lcomm_product_f32(take, value)));
+}
+
+LCOMM_DEVICE uint32_t mean_bits(mean_args a, uint32_t before, uint32_t value) {
+  return lcomm_f32_bits(
+      mean_of(a.keep, lcomm_f32_from_bits(before), a.take, lcomm_f32_from_bits(value)));
+}
+
+/* mean = keep * before + take * values where that is finite, else 0 */
+LCOMM_KERNEL(make_mean, mean_args) {
+  const uint8_t *before = (const uint8_t *)(a.before + a.span.head);
+  const uint8_t *values = (const uint8_t *)(a.values + a.span.head);
+  uint8_t *mean = (uint8_t *)(a.mean + a.span.head);
+  lcomm_vec4 old[LCOMM_UNITS], value[LCOMM_UNITS];
+  for (uint64_t first = lcomm_span_first(); first < a.span.units; first += lcomm_span_step()) {
+    for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
+      old[k] = lcomm_unit_load(before, first + k * LCOMM_SPAN_THREADS, a.span.units);
+      value[k] = lcomm_unit_load(values, first + k * LCOMM_SPAN_THREADS, a.span.units);
+    }
+    for (uint32_t k = 0; k < LCOMM_UNITS; k++) {
+      uint64_t u = first + k * LCOMM_SPAN_THREADS;
+      lcomm_vec4 made = {mean_bits(a, old[k].x, value[k].x), mean_bits(a, old[k].y, value[k].y),
+                         mean_bits(a, old[k].z, value[k].z), mean_bits(a, old[k].w, value[k].w)};
+      lcomm_unit_store(mean, u, a.span.units, made);
+    }
+  }
+  for (uint64_t j = lcomm_loose_first(); j < a.span.loose; j += lcomm_loose_step()) {
+    uint64_t i = lcomm_loose_index(a.span, sizeof(float), j);
+    a.mean[i] = mean_of(a.keep, a.before[i], a.take, a.values[i]);
+  }
+}
+
+extern "C" int lcomm_cuda_run_mean(float keep, const float *before, float take, const float *values,
+                                   float *mean, uint64_t n, void *stream) {
+  const void *arrays[] = {before, values, mean};
+  mean_args args = {before, values, mean, keep, take, lcomm_span_of(arrays, 3, sizeof(float), n)};
+  return LCOMM_LAUNCH(make_mean, lcomm_span_blocks(args.span), LCOMM_SPAN_THREADS, stream, args);
+}
+
 /* -------------------------------------------------------------------- count */
 
 typedef struct count_args {

@@ -26,6 +26,8 @@ int lcomm_cuda_run_fold(float *values, const float *before, float *residual, uin
 int lcomm_cuda_run_add_to_f64(double *sums, const float *values, uint64_t n, void *stream);
 int lcomm_cuda_run_momentum(float factor, const float *before, float *momentum, float *gradient,
                             uint64_t n, void *stream);
+int lcomm_cuda_run_mean(float keep, const float *before, float take, const float *values,
+                        float *mean, uint64_t n, void *stream);
 int lcomm_cuda_run_count_not_finite(const float *source, uint64_t n, uint64_t *found, void *stream);
 int lcomm_cuda_run_count_not_finite_f64(const double *source, uint64_t n, uint64_t *found,
                                         void *stream);

@@ -21,6 +21,7 @@ const lcomm_cuda_kernels lcomm_cuda_kernels_table = {
     .fold = lcomm_cuda_run_fold,
     .add_to_f64 = lcomm_cuda_run_add_to_f64,
     .momentum = lcomm_cuda_run_momentum,
+    .mean = lcomm_cuda_run_mean,
     .count_not_finite = lcomm_cuda_run_count_not_finite,
     .count_not_finite_f64 = lcomm_cuda_run_count_not_finite_f64,
     .divide = {.i32 = lcomm_cuda_run_divide_i32,

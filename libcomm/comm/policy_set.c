@@ -44,7 +44,8 @@ static lcomm_status reject(changing *it, lcomm_status status, const char *why) {
 }
 
 static lcomm_status check_tensors(changing *it) {
-  for (size_t i = 0; it->policy.momentum > 0 && i < it->comm->tensors->count; i++) {
+  bool keeps = it->policy.momentum > 0 || it->policy.adam.onebit;
+  for (size_t i = 0; keeps && i < it->comm->tensors->count; i++) {
     const lcomm_tensor *tensor = it->comm->tensors->list[i];
     if (tensor->dtype == LCOMM_FLOAT64 && lcomm_plan_op(tensor->op) == LCOMM_SUM) {
       return lcomm_why_set(
@@ -55,6 +56,19 @@ static lcomm_status check_tensors(changing *it) {
     }
   }
   return LCOMM_OK;
+}
+
+/* What is left of momentum is no gradient, and an optimiser goes by what it has asked first. */
+static lcomm_status check_adam(changing *it) {
+  const lcomm_adam_policy *now = &it->comm->settings.policy.adam, *next = &it->policy.adam;
+  bool same = now->onebit == next->onebit && now->refresh == next->refresh &&
+              !(now->beta1 < next->beta1 || now->beta1 > next->beta1);
+  if (same || !it->comm->tensors->grouped) {
+    return LCOMM_OK;
+  }
+  return reject(it, LCOMM_ERR_STATE,
+                "adam= is another one, and tensors have made a step with the one before; give the "
+                "same adam=, or make another communicator");
 }
 
 /* Can this rank change to the policy now? Decided here, sent to all. */
@@ -76,6 +90,7 @@ static lcomm_status check_proposal(changing *it, const char *text) {
   }
   LCOMM_TRY(lcomm_policy_parse(text, &it->policy, &it->why));
   lcomm_policy_format(&it->policy, it->text);
+  LCOMM_TRY(check_adam(it));
   return check_tensors(it);
 }
 

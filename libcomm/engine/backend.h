@@ -98,6 +98,9 @@ typedef struct lcomm_backend_vectors {
   /* now = factor * before + values; values = now */
   lcomm_status (*momentum)(lcomm_run *run, float factor, lcomm_ef_array momentum, float *values,
                            uint64_t n);
+  /* now = keep * before + take * values, see lcomm_plain_mean_f32 */
+  lcomm_status (*mean)(lcomm_run *run, float keep, lcomm_ef_array mean, float take,
+                       const float *values, uint64_t n);
   /* Scale values of float32 or float64 down to an L2 norm of at most `norm`, see codecs/clip.h. */
   lcomm_status (*clip)(lcomm_run *run, const lcomm_buffer *values, double norm);
   /* The same in two steps, for vectors of several runs: count the squares of values, and those that
@@ -181,8 +184,8 @@ extern const lcomm_backend_queue lcomm_proxy_queue, lcomm_stepped_queue;
   {                                                                                                \
     .copy = copy, .load = load, .store = store, .average = average,                                \
     .count_not_finite = count_not_finite, .fold = fold, .add = add, .add_f64 = add_f64,            \
-    .momentum = momentum, .clip = clip, .squares = squares, .clip_to = clip_to, .sample = sample,  \
-    .sample_add = sample_add                                                                       \
+    .momentum = momentum, .mean = mean, .clip = clip, .squares = squares, .clip_to = clip_to,      \
+    .sample = sample, .sample_add = sample_add                                                     \
   }
 
 /* The backend of a plan: where its vector is, and how it gets there (backend_choice.c). On a device

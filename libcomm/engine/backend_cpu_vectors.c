@@ -130,6 +130,13 @@ static lcomm_status momentum(lcomm_run *run, float factor, lcomm_ef_array moment
   return LCOMM_OK;
 }
 
+static lcomm_status mean(lcomm_run *run, float keep, lcomm_ef_array mean, float take,
+                         const float *values, uint64_t n) {
+  (void)run;
+  lcomm_plain_mean_f32(keep, mean.before, take, values, mean.now, n);
+  return LCOMM_OK;
+}
+
 static lcomm_status clip(lcomm_run *run, const lcomm_buffer *values, double norm) {
   lcomm_clip(run->comm->kernels, values->data, values->dtype, values->count, norm);
   return LCOMM_OK;

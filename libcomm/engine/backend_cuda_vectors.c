@@ -184,6 +184,14 @@ static lcomm_status momentum(lcomm_run *run, float factor, lcomm_ef_array moment
                                                                  device->stream));
 }
 
+static lcomm_status mean(lcomm_run *run, float keep, lcomm_ef_array mean, float take,
+                         const float *values, uint64_t n) {
+  const lcomm_run_device *device = run->device;
+  return lcomm_run_device_check(
+      run, "averaging momentum",
+      device->table->kernels->mean(keep, mean.before, take, values, mean.now, n, device->stream));
+}
+
 static int launch_squares(const lcomm_run_device *device, const lcomm_buffer *values,
                           const double *before) {
   const lcomm_cuda_kernels *kernels = device->table->kernels;

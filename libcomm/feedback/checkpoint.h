@@ -140,8 +140,9 @@ void lcomm_restore_commit(lcomm_restore *restore);
 
 /* Parts of the above. */
 
-static inline bool lcomm_restore_has_momentum(const lcomm_restore *restore) {
-  return restore->comm->settings.policy.momentum > 0;
+/* Does what is restored go on with a momentum of results? */
+static inline bool lcomm_restore_has_velocity(const lcomm_restored *restored) {
+  return restored->ef->momentum > 0 || restored->ef->beta1 > 0;
 }
 
 /* Make a vector of zeros for a result, unless it has been made. MEMORY. */

@@ -130,7 +130,7 @@ static lcomm_status carry(lcomm_restore *restore, size_t index, const span_value
   lcomm_restored *placed = &restore->restored[index];
   span_values own = own_values(part, placed->ef->result);
   bool carries = own.n > 0 && !lcomm_restore_all_zero(own.residual, own.n);
-  bool moves = own.n > 0 && own.momentum && lcomm_restore_has_momentum(restore);
+  bool moves = own.n > 0 && own.momentum && placed->ef->momentum > 0;
   lcomm_status status =
       carries ? lcomm_restore_vector(restore, index, &placed->state.carried) : LCOMM_OK;
   if (status == LCOMM_OK && carries) {
@@ -182,10 +182,10 @@ static lcomm_status hand_out(lcomm_restore *restore, const lcomm_target *target,
 
 /* Of a reduce-scatter every rank has the velocity of its own part, and zeros as a residual of it;
  * elsewhere it is equal on all ranks, so one file says it. */
-static bool takes_velocity(const lcomm_restore *restore, const lcomm_state_header *header,
+static bool takes_velocity(const lcomm_restored *restored, const lcomm_state_header *header,
                            const lcomm_state_tensor *record) {
   return record->has_velocity && (record->of_scatters || header->rank == 0) &&
-         lcomm_restore_has_momentum(restore);
+         lcomm_restore_has_velocity(restored);
 }
 
 static bool has_residual(const lcomm_state_tensor *record) {
@@ -209,7 +209,7 @@ lcomm_status lcomm_reshard_add(lcomm_restore *restore, const lcomm_state_header 
     if (has_residual(&record)) {
       status = hand_out(restore, &target, &record, header->ranks);
     }
-    if (status == LCOMM_OK && takes_velocity(restore, header, &record)) {
+    if (status == LCOMM_OK && takes_velocity(&restore->restored[target.index], header, &record)) {
       status = lcomm_restore_velocity(restore, &target, &record);
     }
   }
@@ -246,7 +246,8 @@ void lcomm_restore_finish(lcomm_restore *restore) {
   uint32_t environment = lcomm_fp_enter();
   for (size_t i = 0; i < restore->count; i++) {
     const lcomm_restored *placed = &restore->restored[i];
-    if (placed->state.velocity.now && placed->has_residual && is_kept(restore, i)) {
+    if (placed->ef->momentum > 0 && placed->state.velocity.now && placed->has_residual &&
+        is_kept(restore, i)) {
       take_over(restore, i);
     }
   }

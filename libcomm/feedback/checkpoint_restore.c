@@ -135,7 +135,8 @@ static lcomm_ef_shard kept_of(const lcomm_restored *placed, const lcomm_target *
 static bool copy_kept(lcomm_restored *placed, const lcomm_target *target,
                       const lcomm_state_tensor *record) {
   lcomm_ef_shard kept = kept_of(placed, target, record);
-  bool with_velocity = placed->state.velocity.now || (record->of_scatters && record->has_velocity);
+  bool with_velocity = !(placed->ef->beta1 > 0) && (placed->state.velocity.now ||
+                                                    (record->of_scatters && record->has_velocity));
   if (kept.first != record->first || kept.n != record->n || with_velocity) {
     return is_nothing(record);
   }
@@ -164,11 +165,12 @@ lcomm_status lcomm_restore_velocity(lcomm_restore *restore, const lcomm_target *
   return status;
 }
 
-/* A part of the momentum of results that is another rank's now has another place. */
+/* Of momentum correction one place has a residual or a momentum of results. A part of the latter
+ * that is another rank's now has another place. */
 static bool velocity_fits(const lcomm_restored *placed, const lcomm_state_tensor *record) {
   bool other = record->of_scatters &&
                (record->first != placed->ef->result.first || record->n != placed->ef->result.count);
-  return !other && !placed->has_residual;
+  return !other && (placed->ef->beta1 > 0 || !placed->has_residual);
 }
 
 lcomm_status lcomm_restore_copy(lcomm_restore *restore, lcomm_state_reader *reader, bool *fits) {
@@ -185,7 +187,7 @@ lcomm_status lcomm_restore_copy(lcomm_restore *restore, lcomm_state_reader *read
     if (record.n > 0) {
       *fits = copy_kept(placed, &target, &record);
     }
-    if (record.has_velocity && lcomm_restore_has_momentum(restore)) {
+    if (record.has_velocity && lcomm_restore_has_velocity(placed)) {
       *fits &= velocity_fits(placed, &record);
       status = lcomm_restore_velocity(restore, &target, &record);
     }

@@ -35,8 +35,12 @@ lcomm_span lcomm_ef_part(const lcomm_ef *ef, const lcomm_feedback_state *feedbac
 
 /* ----------------------------------------------------------------- plans */
 
-bool lcomm_ef_needs_velocity(const lcomm_ef *ef, const lcomm_plan *plan) {
+bool lcomm_ef_corrects_sum(const lcomm_ef *ef, const lcomm_plan *plan) {
   return ef->momentum > 0 && !plan->stages[LCOMM_STAGE_NET].error_feedback;
+}
+
+bool lcomm_ef_needs_velocity(const lcomm_ef *ef, const lcomm_plan *plan) {
+  return ef->beta1 > 0 || lcomm_ef_corrects_sum(ef, plan);
 }
 
 lcomm_status lcomm_ef_out_of_memory(const lcomm_ef *ef) {
@@ -181,7 +185,7 @@ lcomm_status lcomm_ef_follow_policy(lcomm_ef *ef, bool *leaves) {
   retire_runs(ef);
   lcomm_ef_state_free(ef->comm, ef->request.location, &ef->spent);
   lcomm_ef_forget_past(ef);
-  if (!(ef->momentum > 0)) {
+  if (!(ef->momentum > 0) && !(ef->beta1 > 0)) {
     lcomm_ef_array_free(ef->comm, ef->request.location, &ef->state.velocity);
   }
   lcomm_status status = lcomm_ef_make_plan(ef, false, 0, &plan);

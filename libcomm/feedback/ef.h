@@ -34,6 +34,8 @@ typedef struct lcomm_ef {
   lcomm_plan_request request;
   lcomm_span result;    /* elements of the sum that this rank has: of velocity and carried */
   double momentum;      /* of the policy; 0: none */
+  double beta1;         /* of compressed momentum, adam= of the policy; 0: none */
+  bool sends_momentum;  /* in the run that was taken last */
   double clip;          /* largest L2 norm of this rank's contribution; 0: any */
   bool exact;           /* never compressed */
   bool undo;            /* operations can be undone */
@@ -79,10 +81,15 @@ lcomm_status lcomm_ef_holders(const lcomm_ef *ef, int *holders);
  * the policy. */
 lcomm_status lcomm_ef_clip(const lcomm_ef *ef, lcomm_run *run, void *values, uint64_t count);
 
+/* With compressed momentum: the `count` gradients of all the vector become the momentum that is
+ * sent, in a run that sends it. */
+lcomm_status lcomm_ef_contribute(const lcomm_ef *ef, lcomm_run *run, float *values, uint64_t count);
+
 /* Add what this rank keeps to its contribution, so that the sum is complete; nothing stays. */
 lcomm_status lcomm_ef_flush(lcomm_ef *ef, lcomm_run *run);
 
-/* Add momentum and what is carried to this rank's part of the sum. */
+/* Add momentum and what is carried to this rank's part of the sum. Compressed momentum is taken
+ * from it. */
 lcomm_status lcomm_ef_finish(lcomm_ef *ef, lcomm_run *run, void *result);
 
 /* An operation with `run` has ended well: what it has flushed is gone. */
@@ -136,8 +143,13 @@ static inline float lcomm_ef_units(const lcomm_ef *ef) {
   return ef->request.op == LCOMM_AVG ? (float)ef->comm->size : 1.0f;
 }
 
-/* Inside: does the sum of such a plan get its momentum after it was made? */
+/* Inside: does the sum of such a plan get its momentum after it was made? Does it need that of the
+ * sums before, then or as compressed momentum? Does it take up what is carried? */
+bool lcomm_ef_corrects_sum(const lcomm_ef *ef, const lcomm_plan *plan);
 bool lcomm_ef_needs_velocity(const lcomm_ef *ef, const lcomm_plan *plan);
+static inline bool lcomm_ef_takes_carried(const lcomm_ef *ef) {
+  return !(ef->beta1 > 0) || ef->sends_momentum;
+}
 
 /* Inside: a plan by the policy, or an exact one; memory is short. */
 lcomm_status lcomm_ef_make_plan(const lcomm_ef *ef, bool exact, double density, lcomm_plan **plan);

@@ -15,6 +15,19 @@ lcomm_status lcomm_ef_clip(const lcomm_ef *ef, lcomm_run *run, void *values, uin
   return ef->clip > 0 && count > 0 ? run->backend->vectors->clip(run, &all, ef->clip) : LCOMM_OK;
 }
 
+/* All ranks have the same momentum, of a sum that of all of them together. */
+lcomm_status lcomm_ef_contribute(const lcomm_ef *ef, lcomm_run *run, float *values,
+                                 uint64_t count) {
+  lcomm_buffer all = {values, count, LCOMM_FLOAT32, ef->request.location};
+  double share = ef->request.op == LCOMM_AVG ? ef->beta1 : ef->beta1 / (double)ef->comm->size;
+  if (!ef->sends_momentum || count == 0) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(lcomm_run_scale(run, &all, 1 - ef->beta1));
+  return run->backend->vectors->momentum(run, (float)share,
+                                         lcomm_ef_array_at(ef->state.velocity, 0), values, count);
+}
+
 /* The unit of a residual is that of a contribution, of averages too. What is sent loses its
  * momentum after it has joined in once more, as in every step. */
 static lcomm_status flush_part(const lcomm_ef *ef, lcomm_run *run, lcomm_span part) {
@@ -45,7 +58,8 @@ lcomm_status lcomm_ef_flush(lcomm_ef *ef, lcomm_run *run) {
 
 static lcomm_status add_carried(const lcomm_ef *ef, lcomm_run *run, void *result) {
   const lcomm_backend_vectors *vectors = run->backend->vectors;
-  if (!ef->state.carried) { /* as of integers: loading a state refuses them */
+  if (!ef->state.carried ||
+      !lcomm_ef_takes_carried(ef)) { /* none as of integers: loading a state refuses them */
     return LCOMM_OK;
   }
   return ef->request.dtype == LCOMM_FLOAT64
@@ -53,11 +67,23 @@ static lcomm_status add_carried(const lcomm_ef *ef, lcomm_run *run, void *result
              : vectors->add(run, result, ef->state.carried, ef->result.count);
 }
 
+/* The momentum of all ranks is the one that has arrived, or takes up the gradient that has. */
+static lcomm_status keep_mean(const lcomm_ef *ef, lcomm_run *run, const float *result) {
+  float keep = ef->sends_momentum ? 0 : (float)ef->beta1;
+  float take = ef->sends_momentum ? 1 : (float)(1 - ef->beta1);
+  return run->backend->vectors->mean(run, keep, lcomm_ef_array_at(ef->state.velocity, 0), take,
+                                     result, ef->result.count);
+}
+
 lcomm_status lcomm_ef_finish(lcomm_ef *ef, lcomm_run *run, void *result) {
   if (ef->result.count == 0) {
     return LCOMM_OK;
   }
-  if (ef->state.velocity.now && (is_flush(run) || lcomm_ef_needs_velocity(ef, run->plan))) {
+  if (ef->beta1 > 0) {
+    LCOMM_TRY(add_carried(ef, run, result));
+    return keep_mean(ef, run, result);
+  }
+  if (ef->state.velocity.now && (is_flush(run) || lcomm_ef_corrects_sum(ef, run->plan))) {
     lcomm_ef_array velocity = lcomm_ef_array_at(ef->state.velocity, 0);
     LCOMM_TRY(run->backend->vectors->momentum(run, (float)ef->momentum, velocity, result,
                                               ef->result.count));
@@ -69,8 +95,10 @@ lcomm_status lcomm_ef_finish(lcomm_ef *ef, lcomm_run *run, void *result) {
  * operation. */
 void lcomm_ef_end(lcomm_ef *ef, const lcomm_run *run) {
   lcomm_ef_state *state = &ef->state;
-  ef->spent.carried = state->carried;
-  state->carried = NULL;
+  if (lcomm_ef_takes_carried(ef)) {
+    ef->spent.carried = state->carried;
+    state->carried = NULL;
+  }
   if (is_flush(run)) {
     ef->spent.velocity = state->velocity;
     state->velocity = (lcomm_ef_array){NULL, NULL};

@@ -39,11 +39,14 @@ static void take_over(lcomm_ef *ef, const lcomm_plan *plan) {
 
 /* Before the first lossy step; other stages of a density warm-up keep it. */
 static lcomm_status make_feedback(lcomm_ef *ef, const lcomm_plan *plan) {
-  if (lcomm_ef_needs_velocity(ef, plan)) {
+  if (lcomm_ef_corrects_sum(ef, plan)) {
     return LCOMM_OK;
   }
   if (lcomm_feedback_create(ef->comm, plan, ef->momentum, &ef->state.feedback) != LCOMM_OK) {
     return lcomm_ef_out_of_memory(ef);
+  }
+  if (ef->beta1 > 0) { /* what the sums have stays with them */
+    return LCOMM_OK;
   }
   if (ef->state.velocity.now && ef->state.feedback) {
     take_over(ef, plan);
@@ -146,9 +149,18 @@ static lcomm_status take_exact(lcomm_ef *ef) {
   return is_ready(ef, ef->exact_run) ? LCOMM_OK : prepare_exact(ef);
 }
 
+/* What compresses momentum are tensors. */
+static bool is_exact_step(const lcomm_ef *ef, uint64_t step) {
+  const lcomm_policy *policy = &ef->comm->settings.policy;
+  return ef->beta1 > 0 ? lcomm_warmup_tensors_are_exact(policy, step)
+                       : lcomm_warmup_is_exact(policy, step);
+}
+
 lcomm_status lcomm_ef_take_run(lcomm_ef *ef, uint64_t step, lcomm_run **run) {
-  bool exact = ef->exact || ef->flushes || lcomm_warmup_is_exact(&ef->comm->settings.policy, step);
+  bool exact = ef->exact || ef->flushes || is_exact_step(ef, step);
   lcomm_ef_remember(ef);
+  ef->sends_momentum =
+      ef->beta1 > 0 && lcomm_warmup_sends_momentum(&ef->comm->settings.policy, step);
   lcomm_status status = exact ? take_exact(ef) : take_lossy(ef, step);
   *run = exact ? ef->exact_run : ef->run;
   return status;

@@ -94,6 +94,19 @@
  *                 float64 sums cannot be tensors then. Needs topk with +ef in net
  *                 or in a pattern; no dense codec may have +ef then
  *                                                       (default none)
+ *   adam=onebit[,beta1=BETA][,refresh=STEPS]  compressed momentum, for tensors
+ *                 (1-bit Adam, Tang et al. 2021): after the warm-up what
+ *                 travels is the momentum, and tensors receive its average
+ *                 instead of that of the gradients; which of the two a step
+ *                 has brought, lcomm_tensors_momentum() says. The optimiser
+ *                 is Adam with a variance that is frozen while momentum
+ *                 arrives, and the same BETA, 0 < BETA < 1 (0.9). refresh: after
+ *                 STEPS steps of momentum one brings exact gradients again, so
+ *                 that the variance can be refreshed, then after twice as many,
+ *                 and so on (none). float64 sums cannot be tensors then. Needs
+ *                 warmup= and a dense codec with +ef in net or in a pattern,
+ *                 and no topk; e.g. net=sign adam=onebit warmup=1000
+ *                                                       (default none)
  *   clip=NORM[:tensor|:global]  scale each rank's own gradient down to an L2 norm
  *                 of at most NORM / sqrt(ranks) before it is accumulated: each
  *                 tensor by itself, or (global) all tensors of a step by one
@@ -392,7 +405,8 @@ LCOMM_API const char *lcomm_policy_string(const lcomm_comm *comm);
  *   residual  kept where the new policy has error feedback for the tensor, as
  *             lcomm_tensor_freeze says; else it is paid out: added to the result of the
  *             tensor's next step, and until then lcomm_tensor_residual() shows it on rank 0
- *   momentum  kept where the new policy has momentum=, with its factor; else dropped
+ *   momentum  kept where the new policy has momentum=, with its factor; else dropped. After the
+ *             first step adam= must stay as it is
  *   steps     counted on: warmup= and ramp= of the new policy count from the first step of the
  *             communicator
  *   guard     forgotten: a tensor that went to a milder codec begins with that of the new policy.
@@ -402,9 +416,9 @@ LCOMM_API const char *lcomm_policy_string(const lcomm_comm *comm);
  * A policy that a rank cannot take or that differs between ranks changes nothing: all ranks
  * return the same error and sentence, and go on with the policy before.
  * Not while another thread reports tensors ready, or asks lcomm_policy_query().
- * Errors: POLICY (with the position), ARGUMENT (NULL; momentum= and a float64 tensor), STATE
- * (during a step; an operation is in flight or was not waited for), MISMATCH (both policies are
- * named); MEMORY and those of lcomm_allreduce, sticky. */
+ * Errors: POLICY (with the position), ARGUMENT (NULL; momentum= or adam= and a float64 tensor),
+ * STATE (during a step; an operation is in flight or was not waited for; another adam=), MISMATCH
+ * (both policies are named); MEMORY and those of lcomm_allreduce, sticky. */
 LCOMM_API lcomm_status lcomm_policy_set(lcomm_comm *comm, const char *policy);
 
 #ifdef __cplusplus

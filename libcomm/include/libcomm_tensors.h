@@ -127,6 +127,26 @@ LCOMM_API lcomm_status lcomm_tensor_wait(lcomm_comm *comm, lcomm_tensor *tensor)
  * at every gradient again. 0 for NULL. */
 LCOMM_API uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm);
 
+/* With adam= of the policy: *is_momentum = 1 if the results of the step in flight, or else of the
+ * one that was finished last, are averages (or sums) of the momentum; 0 if they are those of the
+ * gradients, as in the steps of warmup= and refresh=, without adam=, and before the first step. The
+ * same on all ranks. With g the average of the gradients of a step, B that is beta1=, and m zero at
+ * first,
+ *
+ *   a step of gradients   brings g; libcomm makes m = B * m + (1 - B) * g
+ *   a step of momentum    each rank contributes B * m + (1 - B) * its own gradient, which a lossy
+ *                         codec makes up for later where it is wrong; m is the average, and the
+ *                         result
+ *
+ * so an optimiser with means m and v of g and g^2 updates both of them in the former, and in the
+ * latter takes the result as m and leaves v as it is. Tensors that stay exact bring momentum in the
+ * same steps, and those of integers bring sums always. Factors and clipping act on gradients;
+ * `after` of lcomm_tensor_scale() on what arrives. NaN and Inf stay in the result and leave m zero.
+ * m is kept with the residuals: it is saved, moved, and undone like them.
+ * Valid as soon as a result of the step is there. Local call, from any thread.
+ * Errors: ARGUMENT (NULL). */
+LCOMM_API lcomm_status lcomm_tensors_momentum(lcomm_comm *comm, int *is_momentum);
+
 /* Undo the step that was finished last, as if it had never been: residuals, momentum, the steps of
  * warmup= and ramp= and the random numbers of stochastic rounding are again what they were before
  * its first tensor was ready, bit for bit. For a loss scaler that skips a step: without this, what
@@ -172,7 +192,8 @@ LCOMM_API lcomm_status lcomm_tensor_codec(lcomm_comm *comm, const lcomm_tensor *
  * element is sampled,
  *
  *   gradient  is the exact sum over the ranks of what they contribute to this step: multiplied by
- *             the tensor's factor, clipped, with momentum= after momentum joined in
+ *             the tensor's factor, clipped, with momentum= and adam= after momentum joined
+ *             in
  *   result    is the sum that all ranks received; an average times the number of ranks
  *   residual  is what the ranks keep after the step, gradient + residual before - result
  *

@@ -33,8 +33,8 @@ static int find_key(span name) {
 static lcomm_status parse_word(parser *p, span word) {
   static const char expected[] =
       "expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, min, exempt, "
-      "warmup, ramp, momentum, clip, undo, nonfinite, scope, bucket, algo, check, match, step, "
-      "guard";
+      "warmup, ramp, momentum, adam, clip, undo, nonfinite, scope, bucket, algo, check, match, "
+      "step, guard";
   char quoted[LCOMM_QUOTE_MAX];
   span name = lcomm_span_before(word, "=");
   int index = find_key(name);

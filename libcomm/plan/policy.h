@@ -60,6 +60,13 @@ typedef struct lcomm_guard_policy {
   bool report;     /* tensors keep their codec */
 } lcomm_guard_policy;
 
+/* adam=: what travels after the warm-up is the momentum. */
+typedef struct lcomm_adam_policy {
+  bool onebit;      /* false: without adam= */
+  double beta1;     /* of the momentum */
+  uint64_t refresh; /* steps of momentum before the first exact one, 0: none follows */
+} lcomm_adam_policy;
+
 typedef enum lcomm_scope { LCOMM_SCOPE_TENSOR, LCOMM_SCOPE_BUCKET } lcomm_scope;
 
 /* What a norm of clip= is of. */
@@ -100,6 +107,7 @@ typedef struct lcomm_policy {
   unsigned ramp_count;
   lcomm_ramp_stage ramp[LCOMM_POLICY_RAMP_MAX]; /* in order, after the warm-up */
   double momentum;                              /* of momentum correction, 0: none */
+  lcomm_adam_policy adam;                       /* compressed momentum */
   double clip;                                  /* largest L2 norm, 0: none */
   lcomm_clip_scope clip_scope;                  /* of each tensor, or of all together */
   bool undo;                                    /* operations can be undone */

@@ -142,6 +142,7 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text) {
   if (policy->momentum > 0) {
     write_decimal(&w, " momentum=", policy->momentum);
   }
+  lcomm_policy_write_adam(&w, &policy->adam);
   if (policy->clip > 0) {
     write_decimal(&w, " clip=", policy->clip);
     lcomm_write(&w, "%s", policy->clip_scope == LCOMM_CLIP_GLOBAL ? ":global" : "");
@@ -240,6 +241,11 @@ const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key) 
   if (policy->momentum > 0 && net.dense_feedback) {
     return "momentum is kept with what top-k has not sent yet, or apart from exact sums, and one "
            "of the codecs of net is dense with +ef; expected that without +ef, or topk";
+  }
+  *key = "adam";
+  const char *adam = lcomm_policy_adam_conflict(policy);
+  if (adam) {
+    return adam;
   }
   *key = "clip";
   if (policy->clip > 0 && !net.feedback) {

@@ -134,6 +134,15 @@ lcomm_status lcomm_policy_read_guard(lcomm_policy_reader *r, lcomm_span value,
                                      lcomm_guard_policy *guard);
 void lcomm_policy_write_guard(lcomm_writer *w, const lcomm_guard_policy *guard);
 
+/* ----------------------------------------------------------------- policy_adam.c */
+
+/* The value of adam=, read and written again; what contradicts it, as lcomm_policy_conflict says.
+ */
+lcomm_status lcomm_policy_read_adam(lcomm_policy_reader *r, lcomm_span value,
+                                    lcomm_adam_policy *adam);
+void lcomm_policy_write_adam(lcomm_writer *w, const lcomm_adam_policy *adam);
+const char *lcomm_policy_adam_conflict(const lcomm_policy *policy);
+
 /* -------------------------------------------------------------- policy_preset.c */
 
 enum { LCOMM_PRESET_WORDS_MAX = 4 };

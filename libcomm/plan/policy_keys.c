@@ -129,6 +129,10 @@ static lcomm_status parse_momentum(parser *p, span value) {
   return LCOMM_OK;
 }
 
+static lcomm_status parse_adam(parser *p, span value) {
+  return lcomm_policy_read_adam(&p->in, value, &p->policy->adam);
+}
+
 static lcomm_status parse_clip(parser *p, span value) {
   static const char *const names[] = {"tensor", "global"};
   span norm = lcomm_span_before(value, ":");
@@ -236,6 +240,7 @@ const lcomm_policy_key lcomm_policy_keys[LCOMM_POLICY_KEYS] = {
     {"warmup", parse_warmup, "100"},
     {"ramp", parse_ramp, "0.25@100,0.0625@100 net=topk:0.01+ef"},
     {"momentum", parse_momentum, "0.9 net=topk:0.01+ef"},
+    {"adam", parse_adam, "onebit net=sign warmup=1000"},
     {"clip", parse_clip, "1 net=topk:0.01+ef"},
     {"undo", parse_undo, "on"},
     {"nonfinite", parse_nonfinite, "discard"},

@@ -11,6 +11,13 @@
 
 bool lcomm_warmup_is_exact(const lcomm_policy *policy, uint64_t step);
 
+/* Of tensors later ones are, too, with adam= of the policy: where the optimiser refreshes its
+ * variance. */
+bool lcomm_warmup_tensors_are_exact(const lcomm_policy *policy, uint64_t step);
+
+/* With adam= of the policy: are contributions to this step momentum, not gradients? */
+bool lcomm_warmup_sends_momentum(const lcomm_policy *policy, uint64_t step);
+
 /* The density of a step, as lcomm_plan_request has it: 0 after the last stage. */
 double lcomm_warmup_density(const lcomm_policy *policy, uint64_t step);
 

@@ -189,7 +189,8 @@ lcomm_status lcomm_auto_step_over(lcomm_comm *comm) {
     return LCOMM_OK;
   }
   count_step(watch, comm->progress.thread != NULL);
-  if (lcomm_warmup_is_exact(policy, step > 0 ? step - 1 : 0) || !lcomm_auto_is_agreed(step)) {
+  if (lcomm_warmup_tensors_are_exact(policy, step > 0 ? step - 1 : 0) ||
+      !lcomm_auto_is_agreed(step)) {
     return LCOMM_OK;
   }
   if (comm->rank == 0) {

@@ -73,6 +73,7 @@ typedef struct lcomm_tensor_set {
   size_t bucket_count;
   size_t buckets_started;                    /* in this step */
   uint64_t step_not_finite, last_not_finite; /* in the results of this step and of the last */
+  atomic_bool sends_momentum;                /* the step that began last */
   bool compared;                             /* between the ranks */
   bool grouped;                              /* once at least: there may be state to move */
   lcomm_auto_watch watch;

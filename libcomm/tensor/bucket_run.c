@@ -128,6 +128,10 @@ static lcomm_status amend(lcomm_bucket *bucket) {
   lcomm_run_entry entry = lcomm_run_enter(run);
   lcomm_status status = clip(bucket, run);
   if (status == LCOMM_OK) {
+    status =
+        lcomm_ef_contribute(&bucket->ef, run, (float *)(void *)vector_of(bucket), bucket->count);
+  }
+  if (status == LCOMM_OK) {
     status = lcomm_guard_take(bucket, run, vector_of(bucket));
   }
   lcomm_run_leave(run, entry);

@@ -14,11 +14,27 @@ static lcomm_status fail(loading *it, lcomm_status status, int rank, const char 
                                  &it->restore.why);
 }
 
+/* Was it saved where momentum travels (adam=)? A text that is no policy says no. */
+static bool is_of_momentum(const lcomm_state_header *header) {
+  lcomm_policy policy;
+  lcomm_why why;
+  return lcomm_policy_parse(header->policy, &policy, &why) == LCOMM_OK && policy.adam.onebit;
+}
+
 static lcomm_status check_header(loading *it, const lcomm_state_header *header, int rank) {
+  bool of_momentum = is_of_momentum(header);
   if (header->rank != (uint32_t)rank || header->ranks != it->mine.ranks) {
     return fail(it, LCOMM_ERR_WIRE, rank, "it was saved by another rank than its name says");
   }
-  return LCOMM_OK;
+  if (of_momentum == it->comm->settings.policy.adam.onebit) {
+    return LCOMM_OK;
+  }
+  return fail(it, LCOMM_ERR_ARGUMENT, rank,
+              of_momentum
+                  ? "it was saved with adam=, so it holds what is left of momentum, and the "
+                    "policy here sends gradients; load it under a policy with adam="
+                  : "it was saved without adam=, so it holds what is left of gradients, "
+                    "and the policy here sends momentum; load it under one without adam=");
 }
 
 /* The caller releases the bytes with lcomm_state_source_done, on success only. */

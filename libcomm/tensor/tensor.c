@@ -142,6 +142,14 @@ uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm) {
   return comm ? comm->tensors->last_not_finite : 0;
 }
 
+lcomm_status lcomm_tensors_momentum(lcomm_comm *comm, int *is_momentum) {
+  if (!comm || !is_momentum) {
+    return lcomm_refuse_null(comm, "lcomm_tensors_momentum", "is_momentum");
+  }
+  *is_momentum = atomic_load(&comm->tensors->sends_momentum);
+  return LCOMM_OK;
+}
+
 /* -------------------------------------------------------------- residuals */
 
 lcomm_ef_shard lcomm_tensor_shard(const lcomm_tensor *tensor,

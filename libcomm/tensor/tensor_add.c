@@ -36,8 +36,8 @@ static lcomm_status check_data(lcomm_comm *comm, const lcomm_tensor *tensor) {
                         "lcomm_tensor_add(%s): its address is no multiple of the %zu bytes of a %s",
                         tensor->name, element, lcomm_dtype_name(tensor->dtype));
   }
-  if (comm->settings.policy.momentum > 0 && tensor->dtype == LCOMM_FLOAT64 &&
-      lcomm_plan_op(tensor->op) == LCOMM_SUM) {
+  if ((comm->settings.policy.momentum > 0 || comm->settings.policy.adam.onebit) &&
+      tensor->dtype == LCOMM_FLOAT64 && lcomm_plan_op(tensor->op) == LCOMM_SUM) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_add(%s): the policy's momentum is float32, so float64 sums "
                         "cannot have it; add it as float32, or leave momentum to the optimiser",

@@ -7,6 +7,7 @@
 
 #include "libcomm/call/call.h"
 #include "libcomm/engine/entry.h"
+#include "libcomm/plan/warmup.h"
 #include "libcomm/tensor/bucket.h"
 
 /* What seeds the next bucket, see lcomm_run_seed(). */
@@ -16,6 +17,8 @@ static uint32_t seed_of(const lcomm_comm *comm) {
 
 void lcomm_step_begin(lcomm_comm *comm) {
   comm->tensors->past = (lcomm_step_past){.seed = seed_of(comm)};
+  atomic_store(&comm->tensors->sends_momentum,
+               lcomm_warmup_sends_momentum(&comm->settings.policy, comm->deferred.step));
 }
 
 static void discard_step(lcomm_comm *comm) {

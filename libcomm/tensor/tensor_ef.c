@@ -220,7 +220,7 @@ static lcomm_status place_residual(placing *it, lcomm_bucket *bucket, size_t ind
 static lcomm_status place_results(lcomm_bucket *bucket, const lcomm_tensor *tensor) {
   const lcomm_ef_parked *state = &tensor->state;
   float *to = NULL;
-  if (state->velocity && bucket->comm->settings.policy.momentum > 0) {
+  if (state->velocity && (bucket->ef.momentum > 0 || bucket->ef.beta1 > 0)) {
     if (!vector_for(bucket, &bucket->ef.state.velocity.now)) {
       return out_of_memory(bucket->comm);
     }
@@ -263,7 +263,8 @@ static lcomm_status place_bucket(placing *it, lcomm_bucket *bucket) {
       status = place_residual(it, bucket, i);
     }
   }
-  if (status == LCOMM_OK && has && keeps && bucket->ef.state.velocity.now) {
+  if (status == LCOMM_OK && has && keeps && bucket->ef.momentum > 0 &&
+      bucket->ef.state.velocity.now) {
     take_over(it, bucket);
   }
   if (!has || !keeps) {

@@ -339,6 +339,25 @@ static void doubles_are_multiplied(void **state) {
   free(values);
 }
 
+static float mean_of(float keep, float before, float take, float value) {
+  volatile float kept = keep * before, taken = take * value; /* each rounded */
+  volatile float sum = kept + taken;
+  return isfinite(sum) ? sum : 0;
+}
+
+static void a_mean_is_finite_and_may_be_where_the_one_before_was(void **state) {
+  (void)state;
+  static const float odd[] = {1.5f, -2.0f, INFINITY, NAN, 3e38f, 1e-45f, -0.0f};
+  enum { ODD = sizeof odd / sizeof *odd };
+  for (size_t i = 0; i < ODD * ODD; i++) {
+    float before = odd[i % ODD], value = odd[i / ODD], mean = before;
+    lcomm_plain_mean_f32(0.9f, &mean, (float)(1 - 0.9), &value, &mean, 1);
+    assert_true(mean == mean_of(0.9f, before, (float)(1 - 0.9), value));
+    lcomm_plain_mean_f32(3.0f, &before, 3.0f, &value, &mean, 1);
+    assert_true(mean == mean_of(3.0f, before, 3.0f, value));
+  }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_length_and_number_of_sources_is_right),
     cmocka_unit_test(the_destination_may_be_any_source),
@@ -348,5 +367,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(types_without_plain_arithmetic_have_no_kernel),
     cmocka_unit_test(integers_are_divided_towards_zero),
     cmocka_unit_test(doubles_are_multiplied),
+    cmocka_unit_test(a_mean_is_finite_and_may_be_where_the_one_before_was),
 };
 RUN_TESTS(tests)

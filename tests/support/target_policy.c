@@ -184,6 +184,9 @@ static void check_equal(const lcomm_policy *a, const lcomm_policy *b) {
   fuzz_require(!(a->momentum < b->momentum || a->momentum > b->momentum || a->clip < b->clip ||
                  a->clip > b->clip),
                "decimal numbers survive their text");
+  fuzz_require(a->adam.onebit == b->adam.onebit && a->adam.refresh == b->adam.refresh &&
+                   !(a->adam.beta1 < b->adam.beta1 || a->adam.beta1 > b->adam.beta1),
+               "compressed momentum survives its text");
   fuzz_require(a->ramp_count == b->ramp_count, "stages survive their text");
   for (unsigned i = 0; i < a->ramp_count; i++) {
     fuzz_require(memcmp(&a->ramp[i].density, &b->ramp[i].density, sizeof a->ramp[i].density) == 0 &&
@@ -220,6 +223,9 @@ static void check_ranges(const lcomm_policy *policy) {
     steps += policy->ramp[i].steps;
   }
   fuzz_require(policy->momentum >= 0 && policy->momentum < 1, "momentum is in its range");
+  fuzz_require(!policy->adam.onebit || (policy->adam.beta1 > 0 && policy->adam.beta1 < 1 &&
+                                        policy->warmup_steps > 0 && dense_feedback && !sparse),
+               "momentum is compressed after a warm-up by what makes up for its errors");
   fuzz_require(policy->clip >= 0 && policy->clip <= 1e9, "a norm is in its range");
   fuzz_require(!(policy->momentum > 0) || (sparse && feedback && !dense_feedback),
                "momentum is kept with the residual of top-k");

@@ -84,6 +84,7 @@ static void steps_with_error_feedback_have_the_bits_of_the_host(void) {
       "net=int8+ef min=1 bucket=24K",
       "net=fp8e4m3+ef min=1 clip=0.5",
       "net=int4 min=1 scope=bucket",
+      "net=sign min=1 bucket=24K undo=on exempt=*2 adam=onebit,refresh=1 warmup=1",
       "net=bf16 min=1 exempt=*3",
       "net=topk:0.02+ef min=1 bucket=24K undo=on momentum=0.9 warmup=1",
       "net=int8+ef min=1 undo=on clip=0.5 exempt=*2",

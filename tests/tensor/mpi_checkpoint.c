@@ -19,6 +19,11 @@ static const char *const policies[] = {
     "net=int8+ef min=1 algo=direct exempt=conv*",
     "net=int4 min=1",
     "net=sign min=1",
+    "net=sign min=1 adam=onebit warmup=2",
+    /* saved in the warm-up, at its end, and before a step of gradients */
+    "net=sign min=8K adam=onebit warmup=5",
+    "net=int8+ef min=1 adam=onebit warmup=4 algo=direct",
+    "net=sign min=1 adam=onebit,refresh=2 warmup=2",
     "net=fp8e4m3:stochastic+ef min=1",
     "net=int8 node=bf16 min=1",
     "net[*.bias]=bf16 net[conv*]=int8+ef net[head*]=topk:0.1+ef net=topk:0.01+ef",

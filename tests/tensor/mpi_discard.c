@@ -153,6 +153,7 @@ static const char *const policies[] = {
     "net=topk:0.02+ef min=4K undo=on momentum=0.9 clip=0.5 warmup=2 ramp=0.2@1",
     "net=int4 min=4K undo=on",
     "net=int8+ef min=4K undo=on warmup=1",
+    "net=sign min=4K undo=on adam=onebit,refresh=1 warmup=2",
     "net=fp16+ef min=4K undo=on clip=1:global",
     "net=fp8e4m3:stochastic+ef min=4K undo=on",
 };

@@ -197,6 +197,16 @@ class Tensors(Core):
         """NaN and Inf in the results of the last finished step; the same on all ranks."""
         return int(lib.lcomm_tensors_not_finite(self._handle_now()))
 
+    @property
+    def tensors_momentum(self) -> bool:
+        """With adam= of the policy: do tensors hold the average of the momentum, not of gradients?
+
+        Of the step in flight, else of the last finished one; the same on all ranks.
+        """
+        is_momentum = ctypes.c_int()
+        self._check(lib.lcomm_tensors_momentum(self._handle_now(), ctypes.byref(is_momentum)))
+        return bool(is_momentum.value)
+
     def discard_step(self) -> None:
         """Undo the last finished step, as if it had never been. Collective, right after it.
 

@@ -34,6 +34,8 @@ static void kernels_of_one_type_are_not_mixed_up(void **state) {
   float momentum[] = {2}, gradient[] = {5};
   assert_int_equal(table->momentum(0.5f, momentum, momentum, gradient, 1, NULL), 0);
   assert_true(momentum[0] == 6 && gradient[0] == 6);
+  assert_int_equal(table->mean(0.5f, momentum, 2.0f, gradient, momentum, 1, NULL), 0);
+  assert_true(momentum[0] == 15 && gradient[0] == 6);
 }
 
 static const struct CMUnitTest tests[] = {

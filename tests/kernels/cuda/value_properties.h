@@ -68,6 +68,30 @@ static inline void momentum_both(size_t turn, float factor, size_t n) {
   give_back();
 }
 
+static inline void mean_both(size_t turn, float keep, float take, size_t n) {
+  size_t size = n * sizeof(float);
+  float *mean = odd_array(3 + n, n, turn % 2 ? 2.0f : 0.0f);
+  float *values = odd_array(4 + n, n, turn % 2 ? 0.0f : -2.0f);
+  void *mean_there = there(mean, size, shift_of(turn, 4));
+  void *values_there = there(values, size, shift_of(turn / 4, 4));
+  CHECK(device->kernels->mean(keep, mean_there, take, values_there, mean_there, n, stream));
+  lcomm_plain_mean_f32(keep, mean, take, values, mean, n);
+  expect_there(mean_there, mean, size, "mean");
+  expect_there(values_there, values, size, "values of a mean");
+  free(mean);
+  free(values);
+  give_back();
+}
+
+static void means_are_the_plain_ones(void **state) {
+  (void)state;
+  for (size_t l = 0; l < ODD_LENGTHS; l++) {
+    mean_both(l, 0.9f, (float)(1 - 0.9), odd_lengths[l]);
+    mean_both(l + 3, 0.0f, 1.0f, odd_lengths[l]);
+  }
+  mean_both(5, 0.9f, 1e-30f, long_count);
+}
+
 static void momentum_is_that_of_the_scalar_table(void **state) {
   static const float factors[] = {0.9f, 1.0f, 0.0f, 1e-30f};
   (void)state;
@@ -305,7 +329,7 @@ static void clipping_gives_the_bytes_of_the_processor(void **state) {
 
 #define VALUE_PROPERTIES(TEST)                                                                     \
   TEST(residuals_are_folded_in), TEST(momentum_is_that_of_the_scalar_table),                       \
-      TEST(all_that_is_not_finite_is_counted),                                                     \
+      TEST(means_are_the_plain_ones), TEST(all_that_is_not_finite_is_counted),                     \
       TEST(plain_values_are_combined_as_on_the_processor),                                         \
       TEST(integers_are_divided_as_on_the_processor), TEST(unaligned16_loads_as_the_processor),    \
       TEST(unaligned16_stores_as_the_processor),                                                   \
