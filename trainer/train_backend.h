@@ -78,7 +78,7 @@ typedef struct weight_span {
 } weight_span;
 
 /* Norms are sums over blocks of so many weights. */
-enum { OPTIMIZER_BLOCK = 1024, OPTIMIZER_KINDS = 5 };
+enum { OPTIMIZER_BLOCK = 1024, OPTIMIZER_KINDS = 6 };
 
 enum { BACKEND_MARKS = 8 };
 
@@ -187,6 +187,8 @@ typedef struct backend {
    * lamb_squares: of each block of values, or of lamb's directions, the sum of squares. All with
    * the same bits whatever the back end. */
   void (*step[OPTIMIZER_KINDS])(const weight_span *of);
+  /* A step of onebit-adam with the average of the momentum in the place of the gradients. */
+  void (*step_frozen)(const weight_span *of);
   void (*lamb_moments)(const weight_span *of);
   void (*squares)(const float *values, size_t count, double *sums);
   void (*lamb_squares)(const weight_span *of, double *sums);

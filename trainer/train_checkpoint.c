@@ -11,7 +11,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "checkpoints are writt
 _Static_assert(sizeof(checkpoint_words) == CHECKPOINT_WORDS * sizeof(uint64_t),
                "the words have no gaps");
 
-static const char magic[8] = {'L', 'C', 'T', 'R', 'A', 'I', 'N', '2'};
+static const char magic[8] = {'L', 'C', 'T', 'R', 'A', 'I', 'N', '3'};
 
 typedef struct head_bytes {
   char magic[sizeof magic];

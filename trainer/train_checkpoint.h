@@ -12,8 +12,8 @@
 
 /* The file of a checkpoint: how far a training is, and its vectors. All numbers are little-endian.
  *
- *   8       "LCTRAIN2"
- *   15 * 8  the words of struct checkpoint, in its order
+ *   8       "LCTRAIN3"
+ *   16 * 8  the words of struct checkpoint, in its order
  *   32      the name of the model, ended and filled up by zeros
  *   8       XXH3 of all that
  *   4 * N   the vectors, one after the other, float32; N is checkpoint.values
@@ -21,7 +21,7 @@
  *
  * Vectors are those of all ranks, also of a run whose ranks have shards of them. */
 
-enum { CHECKPOINT_NAME_SIZE = 32, CHECKPOINT_WORDS = 15 };
+enum { CHECKPOINT_NAME_SIZE = 32, CHECKPOINT_WORDS = 16 };
 
 typedef union checkpoint_words {
   struct {
@@ -39,6 +39,7 @@ typedef union checkpoint_words {
     uint64_t precision; /* a precision_kind */
     double scale;       /* of the loss */
     uint64_t good;      /* steps with it */
+    uint64_t frozen;    /* steps in which Adam's variance stayed */
     uint64_t sharded;   /* 1: libcomm's state is that of reduce-scatters */
   };
   uint64_t words[CHECKPOINT_WORDS];

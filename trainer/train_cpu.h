@@ -68,6 +68,7 @@ void cpu_step_adam(const weight_span *of);
 void cpu_step_adamw(const weight_span *of);
 void cpu_step_lars(const weight_span *of);
 void cpu_step_lamb(const weight_span *of);
+void cpu_step_frozen(const weight_span *of);
 void cpu_lamb_moments(const weight_span *of);
 void cpu_squares(const float *values, size_t count, double *sums);
 void cpu_lamb_squares(const weight_span *of, double *sums);

@@ -54,6 +54,19 @@ void cpu_step_adamw(const weight_span *of) {
   cpu_step_adam(of);
 }
 
+void cpu_step_frozen(const weight_span *of) {
+  span at = span_of(of);
+  float keep = 1.0f - of->rate * of->decay;
+  for (size_t i = 0; i < of->count; i++) {
+    float deviation = sqrtf(of->second_factor * at.second[i]) + ADAM_EPSILON;
+    float step = of->first_factor * at.gradients[i] / deviation;
+    step = step < 1.0f ? step : 1.0f;
+    step = step > -1.0f ? step : -1.0f;
+    at.first[i] = at.gradients[i];
+    at.weights[i] = at.weights[i] * keep - of->rate * step;
+  }
+}
+
 void cpu_step_lars(const weight_span *of) {
   span at = span_of(of);
   for (size_t i = 0; i < of->count; i++) {

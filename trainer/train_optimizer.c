@@ -9,7 +9,7 @@
 
 static const char *const names[] = {
     [OPTIMIZER_SGD] = "sgd",   [OPTIMIZER_ADAM] = "adam", [OPTIMIZER_ADAMW] = "adamw",
-    [OPTIMIZER_LARS] = "lars", [OPTIMIZER_LAMB] = "lamb",
+    [OPTIMIZER_LARS] = "lars", [OPTIMIZER_LAMB] = "lamb", [OPTIMIZER_ONEBIT_ADAM] = "onebit-adam",
 };
 
 const char *optimizer_name(optimizer_kind kind) {
@@ -21,11 +21,13 @@ optimizer_kind optimizer_find(const char *name) {
 }
 
 bool optimizer_has_second(optimizer_kind kind) {
-  return kind == OPTIMIZER_ADAM || kind == OPTIMIZER_ADAMW || kind == OPTIMIZER_LAMB;
+  return kind == OPTIMIZER_ADAM || kind == OPTIMIZER_ADAMW || kind == OPTIMIZER_LAMB ||
+         kind == OPTIMIZER_ONEBIT_ADAM;
 }
 
 bool optimizer_decays(optimizer_kind kind) {
-  return kind == OPTIMIZER_ADAMW || kind == OPTIMIZER_LARS || kind == OPTIMIZER_LAMB;
+  return kind == OPTIMIZER_ADAMW || kind == OPTIMIZER_LARS || kind == OPTIMIZER_LAMB ||
+         kind == OPTIMIZER_ONEBIT_ADAM;
 }
 
 size_t optimizer_bytes(const optimizer *self) {

@@ -21,10 +21,15 @@
  *   lars    m = momentum * m + t * (g + d * w)              w -= r * m
  *           t = 0.001 * |w| / (|g| + d * |w|), of each layer
  *   lamb    u = adam's step + d * w                         w -= r * |w| / |u| * u, of each layer
+ *   onebit-adam  adamw's step; where momentum arrives in the place of the gradients, that is m, and
+ *           v stays
+ *           u = m / (sqrt(v) + epsilon), -1 to 1            w -= r * (u + d * w)
  *
  * Adam: Kingma and Ba, 2015; AdamW: Loshchilov and Hutter, 2019; LARS, LAMB: You et al., 2017 and
- * 2020. Matrices alone decay and have norms. Gains and biases step without; those of lars take the
- * t of the matrix before them. */
+ * 2020; 1-bit Adam: Tang et al., 2021, which has no bound of u. What a codec leaves of a block is
+ * also in weights whose v is tiny, as of a pixel that is black in all images. Matrices alone decay
+ * and have norms. Gains and biases step without; those of lars take the t of the matrix before
+ * them. */
 
 #define ADAM_BETA1 0.9f
 #define ADAM_BETA2 0.999f
@@ -36,6 +41,7 @@ typedef enum optimizer_kind {
   OPTIMIZER_ADAMW,
   OPTIMIZER_LARS,
   OPTIMIZER_LAMB,
+  OPTIMIZER_ONEBIT_ADAM,
   OPTIMIZER_COUNT
 } optimizer_kind;
 
@@ -74,6 +80,7 @@ typedef struct optimizer {
   float *second;        /* [count], v; NULL for sgd and lars */
   double first_remains; /* Adam's: beta1 to the power of the steps taken */
   double second_remains;
+  uint64_t frozen;       /* of these, those in which v stayed */
   optimizer_part *parts; /* which the weights of all ranks together consist of */
   float *trusts;         /* [part_count], the t of lars, |w| / |u| of lamb */
   int part_count;
@@ -102,11 +109,15 @@ int optimizer_divide(optimizer *self, const optimizer_part *parts, int part_coun
 int optimizer_take(optimizer *self, const optimizer_piece *pieces, int piece_count,
                    optimizer_share *share, void *context);
 
-/* Be as after so many steps; what is remembered is the caller's to restore. */
-void optimizer_set_steps(optimizer *self, uint64_t steps);
+/* Be as after so many steps, `frozen` of them with momentum; what is remembered is the caller's to
+ * restore. */
+void optimizer_set_steps(optimizer *self, uint64_t steps, uint64_t frozen);
 
 /* One step of `count` weights against their gradients. */
 void optimizer_step(optimizer *self, float *weights, const float *gradients, float rate);
+
+/* The same of onebit-adam where momentum has arrived. */
+void optimizer_step_frozen(optimizer *self, float *weights, const float *momentum, float rate);
 
 /* Scale the gradients so that the norm of those of all ranks is at most `most`. Returns the norm
  * that they had. */

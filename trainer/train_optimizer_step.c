@@ -124,22 +124,33 @@ static void lamb_trusts(optimizer *self, float *weights, const float *gradients)
 
 /* ------------------------------------------------------------------ one step */
 
-static void count_step(optimizer *self) {
-  self->first_remains *= ADAM_BETA1;
-  self->second_remains *= ADAM_BETA2;
+/* All products end at 0 after some thousand steps, or some hundred thousand. */
+static double power_of(double beta, uint64_t steps) {
+  double remains = 1.0;
+  for (uint64_t i = 0; i < steps && remains > 0.0; i++) {
+    remains *= beta;
+  }
+  return remains;
 }
 
-/* Both products end at 0 after some thousand steps, or some hundred thousand. */
-void optimizer_set_steps(optimizer *self, uint64_t count) {
-  self->first_remains = 1.0;
-  self->second_remains = 1.0;
-  for (uint64_t i = 0; i < count && self->second_remains > 0.0; i++) {
-    count_step(self);
+void optimizer_set_steps(optimizer *self, uint64_t steps, uint64_t frozen) {
+  self->first_remains = power_of(ADAM_BETA1, steps);
+  self->second_remains = power_of(ADAM_BETA2, steps - frozen);
+  self->frozen = frozen;
+}
+
+void optimizer_step_frozen(optimizer *self, float *weights, const float *momentum, float rate) {
+  self->first_remains *= ADAM_BETA1;
+  self->frozen++;
+  for (int i = 0; i < self->piece_count; i++) {
+    weight_span of = span_of(self, &self->pieces[i], weights, momentum, rate);
+    self->on->step_frozen(&of);
   }
 }
 
 void optimizer_step(optimizer *self, float *weights, const float *gradients, float rate) {
-  count_step(self);
+  self->first_remains *= ADAM_BETA1;
+  self->second_remains *= ADAM_BETA2;
   if (self->kind == OPTIMIZER_LARS) {
     lars_trusts(self, weights, gradients);
   } else if (self->kind == OPTIMIZER_LAMB) {

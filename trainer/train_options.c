@@ -107,7 +107,7 @@ static int read_optimizer(options *made, failure *why) {
   made->optimizer = optimizer_find(optarg);
   made->optimizer_given = true;
   return check_known(made->optimizer != OPTIMIZER_COUNT, "optimizer",
-                     "sgd, adam, adamw, lars or lamb", why);
+                     "sgd, adam, adamw, lars, lamb or onebit-adam", why);
 }
 
 static int read_schedule(options *made, failure *why) {

@@ -9,13 +9,13 @@
 
 /* Learning rates and decays that suit the models at the default batch; LARS and LAMB are for large
  * ones. */
-static const float default_rates[] = {[OPTIMIZER_SGD] = 0.05f,
-                                      [OPTIMIZER_ADAM] = 0.002f,
-                                      [OPTIMIZER_ADAMW] = 0.002f,
-                                      [OPTIMIZER_LARS] = 15.0f,
-                                      [OPTIMIZER_LAMB] = 0.01f};
-static const float default_decays[] = {
-    [OPTIMIZER_ADAMW] = 0.1f, [OPTIMIZER_LARS] = 1e-4f, [OPTIMIZER_LAMB] = 0.01f};
+static const float default_rates[] = {
+    [OPTIMIZER_SGD] = 0.05f,  [OPTIMIZER_ADAM] = 0.002f, [OPTIMIZER_ADAMW] = 0.002f,
+    [OPTIMIZER_LARS] = 15.0f, [OPTIMIZER_LAMB] = 0.01f,  [OPTIMIZER_ONEBIT_ADAM] = 0.002f};
+static const float default_decays[] = {[OPTIMIZER_ADAMW] = 0.1f,
+                                       [OPTIMIZER_LARS] = 1e-4f,
+                                       [OPTIMIZER_LAMB] = 0.01f,
+                                       [OPTIMIZER_ONEBIT_ADAM] = 0.0f};
 
 /* What was not given depends on the rest. */
 static void complete(options *made) {
@@ -48,8 +48,14 @@ static int check_folder(const char *option, const char *folder, failure *why) {
 static int check(const options *made, failure *why) {
   if (made->decay > 0.0f && !optimizer_decays(made->optimizer)) {
     return failure_set_common(why, EXIT_SETUP,
-                              "--weight-decay is for adamw, lars and lamb, not for %s",
+                              "--weight-decay is for adamw, lars, lamb and onebit-adam, not for %s",
                               optimizer_name(made->optimizer));
+  }
+  if (made->optimizer == OPTIMIZER_ONEBIT_ADAM &&
+      (made->shard != SHARD_NONE || made->clip > 0.0f)) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "--optimizer onebit-adam gets momentum of whole tensors: leave out "
+                              "--shard, and instead of --clip give clip=NORM in the policy");
   }
   if (made->save_every > 0 && !made->save) {
     return failure_set_common(why, EXIT_SETUP, "--save-every needs --save DIR");

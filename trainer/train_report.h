@@ -106,6 +106,10 @@ void report_auto(const training *of, const char *first, const char *indent);
 void report_auto_words(const char *plan, const char *indent, char *text, size_t size);
 bool report_auto_acts(const char *policy, int nodes);
 
+/* Does momentum travel after the warm-up (adam=), and is it that of the trainer's Adam? */
+bool policy_sends_momentum(const char *policy);
+bool policy_has_other_beta(const char *policy);
+
 /* Does the policy keep the momentum (momentum correction)? The optimiser must
  * not have one of its own then. */
 bool policy_keeps_momentum(const char *policy);

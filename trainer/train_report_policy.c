@@ -202,9 +202,25 @@ static void say_steps(writer *to, const char *policy, const char *indent) {
   if (momentum[0]) {
     say(to, "%smomentum %s is kept by libcomm; the optimiser's is off\n", indent, momentum);
   }
+  if (policy_sends_momentum(policy)) {
+    say(to, "%sthen what travels is the momentum of Adam, whose variance is frozen\n", indent);
+  }
   if (policy_discards(policy)) {
     say(to, "%ssteps whose averages are not finite are skipped and leave nothing behind\n", indent);
   }
+}
+
+bool policy_sends_momentum(const char *policy) {
+  char adam[VALUE_SIZE];
+  find_value(policy, "adam", "", adam);
+  return adam[0] != '\0';
+}
+
+/* As lcomm_policy_string writes it, beta1= is there where it is not 0.9. */
+bool policy_has_other_beta(const char *policy) {
+  char adam[VALUE_SIZE];
+  find_value(policy, "adam", "", adam);
+  return strstr(adam, ",beta1=") != NULL;
 }
 
 bool policy_keeps_momentum(const char *policy) {

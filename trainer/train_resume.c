@@ -64,6 +64,12 @@ static int compare(const training *self, const char *path, const checkpoint *hea
     return failure_set(why, EXIT_SETUP, "the checkpoint %s has a loss scale of %g", path,
                        head->at.scale);
   }
+  if (head->at.skipped > head->at.steps || head->at.frozen > head->at.steps - head->at.skipped) {
+    return failure_set(why, EXIT_SETUP,
+                       "the checkpoint %s is of %" PRIu64 " steps, %" PRIu64
+                       " of them skipped and %" PRIu64 " with momentum, which are more than all",
+                       path, head->at.steps, head->at.skipped, head->at.frozen);
+  }
   if (head->at.ranks < 1 || head->at.ranks > RANKS_MAX) {
     return failure_set(why, EXIT_SETUP,
                        "the checkpoint %s is of %" PRIu64 " ranks, expected 1 to %d", path,
@@ -91,7 +97,7 @@ static void take_up(training *self, const checkpoint *head) {
     self->scale.factor = (float)head->at.scale;
     self->scale.good = (uint32_t)head->at.good;
   }
-  optimizer_set_steps(&self->optimizer, head->at.steps - head->at.skipped);
+  optimizer_set_steps(&self->optimizer, head->at.steps - head->at.skipped, head->at.frozen);
 }
 
 /* On as many ranks each goes on with its own statistics, else all with the mean. */

@@ -48,6 +48,7 @@ static checkpoint head_of(training *self, double loss) {
                              .precision = self->chosen->precision,
                              .scale = (double)self->scale.factor,
                              .good = self->scale.good,
+                             .frozen = self->optimizer.frozen,
                              .sharded = is_sharded(self)}}};
   snprintf(made.model, sizeof made.model, "%s", self->chosen->model);
   return made;

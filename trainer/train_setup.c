@@ -81,8 +81,31 @@ static int divide_optimizer(training *self) {
                         &self->shard);
 }
 
+/* Who sends momentum has an optimiser that takes it. */
+static int check_momentum(const training *self, failure *why) {
+  const char *policy = lcomm_policy_string(self->comm);
+  bool takes = self->chosen->optimizer == OPTIMIZER_ONEBIT_ADAM;
+  if (takes != policy_sends_momentum(policy)) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "--optimizer onebit-adam goes with a policy that has adam=, such as "
+                              "\"net=sign adam=onebit warmup=1000\"; here the optimizer is %s and "
+                              "the policy is '%.200s'",
+                              optimizer_name(self->chosen->optimizer), policy);
+  }
+  if (policy_has_other_beta(policy)) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "beta1 of the trainer's Adam is 0.9; leave out beta1= in the policy "
+                              "'%.200s'",
+                              policy);
+  }
+  return 0;
+}
+
 static int make_optimizer(training *self, failure *why) {
   const options *chosen = self->chosen;
+  if (check_momentum(self, why)) {
+    return -1;
+  }
   bool kept = policy_keeps_momentum(lcomm_policy_string(self->comm));
   size_t count = is_sharded(self) ? self->shard.plan.count : self->net.weight_count;
   if (optimizer_create_on(self->net.on, chosen->optimizer, count, kept ? 0.0f : chosen->momentum,

@@ -45,6 +45,12 @@ int training_publish(training *self, failure *why) {
   return 0;
 }
 
+/* In the place of gradients: the policy has adam=. */
+static bool momentum_has_arrived(lcomm_comm *comm) {
+  int is_momentum = 0;
+  return lcomm_tensors_momentum(comm, &is_momentum) == LCOMM_OK && is_momentum;
+}
+
 static void step_weights(training *self, float rate) {
   float *weights = self->master ? self->master : self->net.weights;
   float *averages = self->net.gradients;
@@ -56,7 +62,11 @@ static void step_weights(training *self, float rate) {
   if (self->chosen->clip > 0.0f) {
     optimizer_clip(&self->optimizer, averages, self->chosen->clip);
   }
-  optimizer_step(&self->optimizer, weights, averages, rate);
+  if (self->optimizer.kind == OPTIMIZER_ONEBIT_ADAM && momentum_has_arrived(self->comm)) {
+    optimizer_step_frozen(&self->optimizer, weights, averages, rate);
+  } else {
+    optimizer_step(&self->optimizer, weights, averages, rate);
+  }
 }
 
 /* Only what libcomm remembers has to know. Shards send it gradients without a scale then. */

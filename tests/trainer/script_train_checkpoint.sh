@@ -75,6 +75,12 @@ ends_alike() { # OPTION...
 figures() { sed -nE 's/^[{]"event":"final".*("accuracy":[^,]+,"test_loss":[^,]+),.*("weights_hash":[^,]+),.*/\1 \2/p' log | tail -n 1; }
 options=(--data builtin --images 256 --log log --policy "net=int8+ef min=0")
 expect a_network_with_batch_norm_goes_on_with_its_statistics ends_alike --model resnet
+onebit=(--optimizer onebit-adam --model mlp --images 512 --policy "net=sign adam=onebit,refresh=4 warmup=2 min=0")
+expect adam_with_a_frozen_variance_goes_on ends_alike "${onebit[@]}"
+expect momentum_without_its_optimiser_is_refused refused 'goes with a policy that has adam=' "${onebit[@]}" --optimizer adam
+expect its_optimiser_without_momentum_is_refused refused 'goes with a policy that has adam=' "${onebit[@]}" --policy net=sign
+expect another_beta_is_refused refused "beta1 of the trainer's Adam is 0.9" "${onebit[@]}" --policy "net=sign adam=onebit,beta1=0.8 warmup=1"
+expect shards_of_momentum_are_refused refused 'leave out --shard' "${onebit[@]}" --shard optimizer
 expect a_transformer_goes_on ends_alike --model gpt-nano --images 32 --batch 4
 
 # Killed at random moments, each run goes on from the last checkpoint of the one before.

@@ -229,6 +229,9 @@ static void step_on(const backend *on, trained *of, const float *gradients, size
   double norm = optimizer_clip(&of->with, of->gradients, 3.0f);
   assert_true(norm > 3.0);
   optimizer_step(&of->with, of->weights, of->gradients, 0.05f);
+  if (of->with.kind == OPTIMIZER_ONEBIT_ADAM) {
+    optimizer_step_frozen(&of->with, of->weights, of->gradients, 0.05f);
+  }
 }
 
 static void end_on(const backend *on, trained *of) {

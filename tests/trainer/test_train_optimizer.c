@@ -182,10 +182,43 @@ static void gradients_are_clipped_to_a_norm_and_small_ones_left_alone(void **sta
   optimizer_destroy(&sgd);
 }
 
+/* m is what arrives, v is that of the gradients before, and no step is larger than the rate. */
+static void onebit_adam_freezes_the_variance_where_momentum_arrives(void **state) {
+  (void)state;
+  optimizer adam, frozen;
+  float weights[] = {0.3f, 0.0f}, same[] = {0.3f, 0.0f};
+  double second = 0.0, weight;
+  assert_int_equal(optimizer_create(OPTIMIZER_ADAM, 2, 0.0f, &adam), 0);
+  assert_int_equal(optimizer_create(OPTIMIZER_ONEBIT_ADAM, 2, 0.0f, &frozen), 0);
+  for (int step = 1; step <= 20; step++) {
+    float gradients[] = {(float)((step * 37) % 11 - 4), 0.0f};
+    optimizer_step(&adam, same, gradients, 0.01f);
+    optimizer_step(&frozen, weights, gradients, 0.01f);
+    second = 0.999 * second + 0.001 * (double)gradients[0] * (double)gradients[0];
+    assert_true(memcmp(same, weights, sizeof same) == 0);
+  }
+  second /= 1.0 - pow(0.999, 20);
+  weight = (double)weights[0];
+  for (int step = 21; step <= 40; step++) {
+    const float momentum[] = {0.5f, step % 2 ? 1e-3f : -1e-3f};
+    float before = weights[1];
+    optimizer_step_frozen(&frozen, weights, momentum, 0.01f);
+    weight -= 0.01 * (0.5 / (1.0 - pow(0.9, step))) / (sqrt(second) + 1e-8);
+    assert_true(fabs((double)weights[0] - weight) < 1e-5);
+    assert_true(fabsf(fabsf(weights[1] - before) - 0.01f) < 1e-6f);
+  }
+  assert_true(frozen.first[0] == 0.5f && frozen.second[1] == 0.0f && frozen.frozen == 20);
+  double remains = frozen.second_remains;
+  optimizer_set_steps(&frozen, 40, 20);
+  assert_true(frozen.second_remains == remains);
+  optimizer_destroy(&adam);
+  optimizer_destroy(&frozen);
+}
+
 /* The target has the norm of the start, which suits those that step by norms. */
 static void all_find_the_minimum_of_a_parabola(void **state) {
   (void)state;
-  static const float rates[] = {0.1f, 0.1f, 0.1f, 50.0f, 0.05f};
+  static const float rates[] = {0.1f, 0.1f, 0.1f, 50.0f, 0.05f, 0.1f};
   for (int kind = OPTIMIZER_SGD; kind < OPTIMIZER_COUNT; kind++) {
     optimizer made;
     float weights[] = {5.0f};
@@ -215,6 +248,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(adam_follows_its_definition),
     cmocka_unit_test(adam_takes_first_steps_of_the_size_of_the_rate),
     cmocka_unit_test(adamw_decays_matrices_only),
+    cmocka_unit_test(onebit_adam_freezes_the_variance_where_momentum_arrives),
     cmocka_unit_test(lars_follows_its_definition),
     cmocka_unit_test(lamb_steps_are_as_long_as_the_weights_times_the_rate),
     cmocka_unit_test(layers_that_are_zero_take_steps_that_are_finite),

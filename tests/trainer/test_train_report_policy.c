@@ -64,6 +64,11 @@ static void policies_are_told_in_words(void **state) {
   assert_words("net=int8 guard=7,limit=1,report", 2,
                "every 7 steps a sample of the results is "
                "compared with exact sums\n");
+  assert_words("net=sign+ef warmup=9 adam=onebit", 2, "the momentum of Adam, whose variance");
+  assert_true(policy_sends_momentum("net=sign+ef warmup=9 adam=onebit"));
+  assert_false(policy_sends_momentum("net=topk:0.01+ef momentum=0.9"));
+  assert_true(policy_has_other_beta("net=sign+ef warmup=9 adam=onebit,beta1=0.8,refresh=3"));
+  assert_false(policy_has_other_beta("net=sign+ef warmup=9 adam=onebit,refresh=3"));
   assert_true(policy_keeps_momentum("net=topk:0.01+ef momentum=0.9"));
   assert_false(policy_keeps_momentum("net=topk:0.01+ef"));
 }

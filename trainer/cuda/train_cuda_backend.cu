@@ -156,7 +156,8 @@ static const backend table = {
     .loss = train_cuda_loss,
     .correct = train_cuda_correct,
     .step = {train_cuda_step_sgd, train_cuda_step_adam, train_cuda_step_adamw, train_cuda_step_lars,
-             train_cuda_step_lamb}, /* by optimizer_kind */
+             train_cuda_step_lamb, train_cuda_step_adamw}, /* by optimizer_kind */
+    .step_frozen = train_cuda_step_frozen,
     .lamb_moments = train_cuda_lamb_moments,
     .squares = train_cuda_squares,
     .lamb_squares = train_cuda_lamb_squares,

@@ -36,6 +36,18 @@ LCOMM_KERNEL(step_adam, weight_span) {
   }
 }
 
+LCOMM_KERNEL(step_frozen, weight_span) {
+  float keep = 1.0f - a.rate * a.decay;
+  for (TRAIN_EACH(i, a.count)) {
+    float deviation = sqrtf(a.second_factor * a.second[i]) + ADAM_EPSILON;
+    float step = a.first_factor * a.gradients[i] / deviation;
+    step = step < 1.0f ? step : 1.0f;
+    step = step > -1.0f ? step : -1.0f;
+    a.first[i] = a.gradients[i];
+    a.weights[i] = a.weights[i] * keep - a.rate * step;
+  }
+}
+
 LCOMM_KERNEL(step_lars, weight_span) {
   for (TRAIN_EACH(i, a.count)) {
     float step = a.trust * (a.gradients[i] + a.decay * a.weights[i]);
@@ -73,6 +85,10 @@ void train_cuda_step_adam(const weight_span *of) {
   weight_span whole = *of;
   whole.decay = 0.0f;
   train_cuda_step_adamw(&whole);
+}
+
+void train_cuda_step_frozen(const weight_span *of) {
+  TRAIN_LAUNCH(step_frozen, of->count, *of);
 }
 
 void train_cuda_step_lars(const weight_span *of) {

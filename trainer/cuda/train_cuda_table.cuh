@@ -89,6 +89,7 @@ void train_cuda_step_adam(const weight_span *of);
 void train_cuda_step_adamw(const weight_span *of);
 void train_cuda_step_lars(const weight_span *of);
 void train_cuda_step_lamb(const weight_span *of);
+void train_cuda_step_frozen(const weight_span *of);
 void train_cuda_lamb_moments(const weight_span *of);
 void train_cuda_squares(const float *values, size_t count, double *sums);
 void train_cuda_lamb_squares(const weight_span *of, double *sums);
