@@ -198,3 +198,72 @@ def test_shapes_that_differ_are_named_on_every_rank():
 
     for kind, sentence in forked(2, work):
         assert kind == "MismatchError" and "different" in sentence
+
+
+def onebit(comm, model):
+    adam = libcomm.torch.OneBitAdam(model.parameters(), comm, lr=0.01, weight_decay=0.1)
+    return DistributedOptimizer(adam, comm, model.named_parameters())
+
+
+def test_onebit_adam_is_adamw_until_momentum_arrives():
+    def work(comm):
+        torch.set_num_threads(1)
+        model, told = Net(), []
+        optimizer = onebit(comm, model)
+        for step in range(8):
+            optimizer.zero_grad()
+            loss_of(model, comm.rank, step).backward()
+            optimizer.step()
+            told.append(comm.tensors_momentum)
+            variance = [s["exp_avg_sq"].sum().item() for s in optimizer.state.values()]
+            if step == 3:
+                kept, warm = variance, weights(model)
+            if told[-1]:
+                assert variance == kept
+                for parameter, state in optimizer.state.items():
+                    assert (state["exp_avg"] == parameter.grad).all()
+                    assert state["step"] == step + 1 and state["variance_step"] == 4
+        assert told == [False] * 4 + [True] * 4
+        assert numpy.abs(weights(model) - warm).max() <= 4.5 * 0.01
+        return warm, weights(model)
+
+    def adamw(parameters):
+        return torch.optim.AdamW(parameters, lr=0.01, weight_decay=0.1)
+
+    want = alone(2, 4, adamw)
+    said = world(2, work, policy="net=sign min=0 adam=onebit warmup=4", nodes=2)
+    for warm, ends in said:
+        assert numpy.abs(warm - want).max() < 1e-5 and (ends == said[0][1]).all()
+
+
+def test_onebit_adam_goes_on_from_its_state():
+    def work(comm):
+        torch.set_num_threads(1)
+        model = Net()
+        optimizer = onebit(comm, model)
+        for step in range(5):
+            if step == 4:
+                saved = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+                residuals = comm.state_dict()
+            optimizer.zero_grad()
+            loss_of(model, comm.rank, step).backward()
+            optimizer.step()
+        ends = weights(model)
+        model.load_state_dict(saved[0])
+        optimizer.load_state_dict(saved[1])
+        comm.load_state_dict(residuals)
+        optimizer.zero_grad()
+        loss_of(model, comm.rank, 4).backward()
+        optimizer.step()
+        return (weights(model) == ends).all()
+
+    assert all(world(2, work, policy="net=sign min=0 adam=onebit warmup=2", nodes=2))
+
+
+def test_onebit_adam_says_what_it_cannot_use():
+    def work(comm):
+        model = Net()
+        return raised(libcomm.torch.OneBitAdam, model.parameters(), comm)
+
+    for name, text in world(1, work):
+        assert name == "ArgumentError" and "needs a policy with adam=" in text

@@ -14,7 +14,7 @@ in whichever of DDP's buckets it is.
 To import this also registers the backend "lcomm": init_process_group("lcomm"), for DDP without the
 hook, FSDP and whatever else calls torch.distributed. Sums, and reduce-scatters, go through the
 policy's codec, without error feedback; all else is exact. DistributedOptimizer is for training
-loops without either.
+loops without either. OneBitAdam is the optimiser of policies with adam=.
 """
 
 # Annotations are no strings here: DDP looks at those of hooks.
@@ -22,6 +22,7 @@ import torch
 import torch.distributed
 
 from ._torch_backend import Options, communicator, register
+from ._torch_onebit import OneBitAdam
 from ._torch_optimizer import (
     DistributedOptimizer,
     broadcast_optimizer_state,
@@ -31,6 +32,7 @@ from ._torch_state import State
 
 __all__ = [
     "DistributedOptimizer",
+    "OneBitAdam",
     "Options",
     "State",
     "broadcast_optimizer_state",
