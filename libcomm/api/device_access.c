@@ -65,6 +65,21 @@ lcomm_status lcomm_device_memory_free(void *memory) {
                : LCOMM_ERR_SYSTEM;
 }
 
+lcomm_status lcomm_device_captured(void *stream, int *captured) {
+  static const char call[] = "lcomm_device_captured";
+  uint64_t capture = 0;
+  if (!captured) {
+    return is_null(call);
+  }
+  const lcomm_device_table *table = find(call);
+  if (!table) {
+    return LCOMM_ERR_SYSTEM;
+  }
+  LCOMM_TRY(ended(table, call, table->stream.captured(stream, &capture)));
+  *captured = capture != 0;
+  return LCOMM_OK;
+}
+
 /* The host cannot wait for a stream that is captured. */
 static lcomm_status check_not_captured(const lcomm_device_table *table, const char *call,
                                        void *stream) {

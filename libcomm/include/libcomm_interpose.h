@@ -164,6 +164,10 @@ LCOMM_API lcomm_status lcomm_device_copy_on_stream(void *to, const void *from, s
                                                    void *stream);
 LCOMM_API lcomm_status lcomm_device_read(void *to, const void *from, size_t size, void *stream);
 
+/* 1: `stream` is captured into a graph, or, of the legacy default stream, another one is, so that
+ * neither can be waited for; else 0. */
+LCOMM_API lcomm_status lcomm_device_captured(void *stream, int *captured);
+
 /* For processes that have several ranks of this communicator, each with a device: nothing that it
  * puts on a device waits for another rank, so memory of any of them can be got and freed at any
  * time. Its calls on devices go step by step, in calls of the program; a call on a stream returns

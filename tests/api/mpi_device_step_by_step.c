@@ -83,8 +83,11 @@ static void a_stream_is_waited_for_unless_it_is_captured(void) {
   require(lcomm_device_finish(&byte, stream) == LCOMM_ERR_ARGUMENT &&
               strstr(lcomm_last_error(NULL), "the host's"),
           "%s", lcomm_last_error(NULL));
+  int captured = 1;
+  require(lcomm_device_captured(stream, &captured) == LCOMM_OK && !captured, "it is captured");
   check(emulated_capture_begin(stream));
   check(device->set(there, 8, 1000, stream));
+  require(lcomm_device_captured(stream, &captured) == LCOMM_OK && captured, "it is not captured");
   require(lcomm_device_finish(there, stream) == LCOMM_ERR_ARGUMENT &&
               strstr(lcomm_last_error(NULL), "captured"),
           "%s", lcomm_last_error(NULL));

@@ -195,6 +195,7 @@ static const char *const outside[] = {"lcomm_create",
                                       "lcomm_device_copy_on_stream",
                                       "lcomm_device_read",
                                       "lcomm_device_finish",
+                                      "lcomm_device_captured",
                                       "lcomm_preview_create",
                                       "lcomm_preview_bytes"};
 
@@ -263,6 +264,7 @@ static void no_communicator_is_refused_with_the_threads_sentence(void **state) {
   assert_non_null(strstr(lcomm_last_error(NULL), "lcomm_device_read"));
   assert_int_equal(lcomm_device_finish(NULL, NULL), LCOMM_ERR_ARGUMENT);
   assert_non_null(strstr(lcomm_last_error(NULL), "lcomm_device_finish"));
+  assert_int_equal(lcomm_device_captured(NULL, NULL), LCOMM_ERR_ARGUMENT);
 }
 
 #define IS_FOREIGN(function, arguments) is_refused(c, #function, function arguments, #function);

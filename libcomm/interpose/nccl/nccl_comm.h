@@ -46,10 +46,12 @@ typedef enum lcomm_nccl_state {
   LCOMM_NCCL_ABANDONED /* aborted while it was made: the thread that makes it frees it */
 } lcomm_nccl_state;
 
-/* An operation that a program has made: before * each element is summed. */
+enum { LCOMM_NCCL_ELEMENT_MAX = 8 }; /* bytes of the longest type */
+
+/* An operation that a program has made: the factor times each element is summed. */
 typedef struct lcomm_nccl_factor {
   bool is_used;
-  double before;
+  unsigned char bytes[LCOMM_NCCL_ELEMENT_MAX];
   const void *there; /* where on the device it is instead, or NULL */
   ncclDataType_t type;
 } lcomm_nccl_factor;
@@ -140,10 +142,12 @@ typedef enum lcomm_nccl_turn {
   LCOMM_NCCL_TURN_SENDS,
   LCOMM_NCCL_TURN_CALLS,
   LCOMM_NCCL_TURN_RECEIVES,
+  LCOMM_NCCL_TURN_ENDS, /* what waits for calls of the group */
   LCOMM_NCCL_TURN_COUNT
 } lcomm_nccl_turn;
 
 /* A call that a thread has made, and that begins when its outermost group ends. */
+typedef struct lcomm_nccl_gathered lcomm_nccl_gathered;
 typedef struct lcomm_nccl_call lcomm_nccl_call;
 struct lcomm_nccl_call {
   ncclResult_t (*make)(const lcomm_nccl_call *call);
@@ -156,7 +160,8 @@ struct lcomm_nccl_call {
   int root; /* or the peer */
   cudaStream_t stream;
   lcomm_nccl_turn turn;
-  lcomm_nccl_factor factor; /* is_used: sums have it */
+  lcomm_nccl_factor factor;      /* is_used: sums have it */
+  lcomm_nccl_gathered *gathered; /* of nccl_gathered.c; the group frees it with its end */
 };
 
 /* Make it now, or, in a group, when that ends. */
@@ -186,9 +191,15 @@ ncclResult_t lcomm_nccl_submit_move(const char *name, lcomm_nccl_call call, nccl
 
 /* The operation `op` of a program; false: there is none. */
 bool lcomm_nccl_factor_find(const struct ncclComm *comm, ncclRedOp_t op, lcomm_nccl_factor *factor);
-/* Its number, in order with a stream: of one on the device the host waits for it. */
+/* Its bytes, in order with a stream: of one on the device the host waits for them. */
 ncclResult_t lcomm_nccl_factor_read(const lcomm_nccl_factor *factor, cudaStream_t stream,
-                                    double *before);
+                                    unsigned char bytes[LCOMM_NCCL_ELEMENT_MAX]);
+
+/* Sums that libcomm's collectives do not have (nccl_gathered.c), checked. `type` and `op` are those
+ * of the program, `call->type` one of the same size. */
+ncclResult_t lcomm_nccl_gathered_submit(lcomm_nccl_call *call, bool is_scatter, ncclDataType_t type,
+                                        ncclRedOp_t op);
+void lcomm_nccl_gathered_free(lcomm_nccl_gathered *it);
 
 /* What each file has of the table. */
 void lcomm_nccl_take_comms(lcomm_nccl_calls *calls);

@@ -3,42 +3,10 @@
 
 /* Operations that programs make: sums of elements that are multiplied by a factor before. */
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libcomm/interpose/nccl/nccl_comm.h"
-
-/* ----------------------------------------------------------- numbers of types */
-
-/* Bits of IEEE's 16-bit float. */
-static double of_float16(uint16_t bits) {
-  int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double size = exponent == 0    ? ldexp(fraction, -24)
-                : exponent == 31 ? (fraction ? (double)NAN : (double)INFINITY)
-                                 : ldexp(1024 + fraction, exponent - 25);
-  return bits >> 15 ? -size : size;
-}
-
-static double of_bfloat16(uint16_t bits) {
-  uint32_t wide = (uint32_t)bits << 16;
-  float value;
-  memcpy(&value, &wide, sizeof(value));
-  return (double)value;
-}
-
-static double number_of(ncclDataType_t type, const void *bytes) {
-  uint16_t half;
-  float single;
-  double wide;
-  memcpy(&half, bytes, sizeof(half));
-  memcpy(&single, bytes, sizeof(single));
-  memcpy(&wide, bytes, sizeof(wide));
-  return type == ncclFloat16    ? of_float16(half)
-         : type == ncclBfloat16 ? of_bfloat16(half)
-         : type == ncclFloat32  ? (double)single
-                                : wide;
-}
 
 /* ------------------------------------------------------------------ the table */
 
@@ -53,18 +21,15 @@ bool lcomm_nccl_factor_find(const struct ncclComm *comm, ncclRedOp_t op,
 }
 
 ncclResult_t lcomm_nccl_factor_read(const lcomm_nccl_factor *factor, cudaStream_t stream,
-                                    double *before) {
-  unsigned char bytes[sizeof(double)] = {0};
+                                    unsigned char bytes[LCOMM_NCCL_ELEMENT_MAX]) {
   lcomm_dtype type = LCOMM_FLOAT32;
-  *before = factor->before;
+  memcpy(bytes, factor->bytes, LCOMM_NCCL_ELEMENT_MAX);
   if (!factor->there) {
     return ncclSuccess;
   }
   (void)lcomm_nccl_moved_type(factor->type, &type);
-  ncclResult_t result = lcomm_nccl_ended(
-      NULL, lcomm_device_read(bytes, factor->there, lcomm_dtype_size(type), stream));
-  *before = number_of(factor->type, bytes);
-  return result;
+  return lcomm_nccl_ended(NULL,
+                          lcomm_device_read(bytes, factor->there, lcomm_dtype_size(type), stream));
 }
 
 /* A place that is free; NULL without memory. */
@@ -90,11 +55,9 @@ static lcomm_nccl_factor *find_place(ncclComm_t comm, ncclRedOp_t *op) {
 /* ---------------------------------------------------------- NCCL's functions */
 
 static ncclResult_t check(ncclRedOp_t *op, const void *scalar, ncclDataType_t type,
-                          ncclScalarResidence_t residence, ncclComm_t comm) {
+                          ncclScalarResidence_t residence, ncclComm_t comm, lcomm_dtype *as) {
   static const char name[] = "ncclRedOpCreatePreMulSum";
   ncclResult_t result = lcomm_nccl_check(name, comm);
-  bool is_float =
-      type == ncclFloat16 || type == ncclFloat32 || type == ncclFloat64 || type == ncclBfloat16;
   if (result != ncclSuccess) {
     return result;
   }
@@ -102,23 +65,18 @@ static ncclResult_t check(ncclRedOp_t *op, const void *scalar, ncclDataType_t ty
     return lcomm_nccl_fail(ncclInvalidArgument, "%s: a pointer is NULL, or residence is %d", name,
                            (int)residence);
   }
-  return is_float ? ncclSuccess
-                  : lcomm_nccl_fail(ncclInvalidUsage,
-                                    "%s: libcomm has factors of floats of 16, 32 and 64 bits, not "
-                                    "of type %d of NCCL. Without LCOMM_NCCL=alone the NCCL below "
-                                    "makes it",
-                                    name, (int)type);
+  return lcomm_nccl_moved_type(type, as)
+             ? ncclSuccess
+             : lcomm_nccl_fail(ncclInvalidArgument, "%s: there is no type %d", name, (int)type);
 }
 
 static ncclResult_t create(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
                            ncclScalarResidence_t residence, ncclComm_t comm) {
-  unsigned char bytes[sizeof(double)] = {0};
   lcomm_dtype as = LCOMM_FLOAT32;
-  ncclResult_t result = check(op, scalar, type, residence, comm);
+  ncclResult_t result = check(op, scalar, type, residence, comm, &as);
   if (result != ncclSuccess) {
     return result;
   }
-  (void)lcomm_nccl_moved_type(type, &as);
   pthread_mutex_lock(&comm->lock);
   lcomm_nccl_factor *it = find_place(comm, op);
   if (it) {
@@ -126,8 +84,7 @@ static ncclResult_t create(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
     if (residence == ncclScalarDevice) {
       it->there = scalar;
     } else {
-      memcpy(bytes, scalar, lcomm_dtype_size(as));
-      it->before = number_of(type, bytes);
+      memcpy(it->bytes, scalar, lcomm_dtype_size(as));
     }
   }
   pthread_mutex_unlock(&comm->lock);

@@ -20,8 +20,20 @@ static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_key;
 
+/* A call that ends in the group has memory. */
+static void clear(group *mine) {
+  const lcomm_nccl_call *calls = mine->calls.all;
+  for (size_t i = 0; i < mine->calls.count; i++) {
+    if (calls[i].turn == LCOMM_NCCL_TURN_ENDS) {
+      lcomm_nccl_gathered_free(calls[i].gathered);
+    }
+  }
+  mine->makings.count = mine->calls.count = 0;
+}
+
 static void forget(void *of_thread) {
   group *mine = of_thread;
+  clear(mine);
   free(mine->calls.all);
   free(mine->makings.all);
   free(mine);
@@ -109,7 +121,7 @@ ncclResult_t lcomm_nccl_group_end(void) {
   ncclResult_t made = lcomm_nccl_make_all(mine->makings.all, mine->makings.count);
   bool goes_on = made == ncclSuccess || made == ncclInProgress;
   ncclResult_t result = goes_on ? make_calls(&mine->calls) : made;
-  mine->makings.count = mine->calls.count = 0;
+  clear(mine);
   return result == ncclSuccess ? made : result;
 }
 
@@ -122,5 +134,5 @@ void lcomm_nccl_group_drop(void) {
   for (size_t i = 0; i < mine->makings.count; i++) {
     lcomm_nccl_comm_free(makings[i].comm);
   }
-  mine->makings.count = mine->calls.count = 0;
+  clear(mine);
 }

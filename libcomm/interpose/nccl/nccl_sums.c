@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "libcomm/interpose/nccl/nccl_comm.h"
+#include "libcomm/interpose/nccl/nccl_numbers.h"
 
 /* ------------------------------------------------------ types and operations */
 
@@ -24,21 +25,18 @@ bool lcomm_nccl_moved_type(ncclDataType_t type, lcomm_dtype *as) {
   return true;
 }
 
-/* Unsigned numbers of 32 and 64 bits are summed as signed ones, which gives the same bits; libcomm
- * has no other operation on them, no product, no sums of 8-bit floats, and no factors of whole
- * numbers. */
+/* Does libcomm have it? It sums unsigned numbers of 32 and 64 bits as signed ones, which gives the
+ * same bits. */
 static bool has(ncclDataType_t type, ncclRedOp_t op, bool has_factor) {
   bool is_wide_unsigned = type == ncclUint32 || type == ncclUint64;
   bool is_float8 = type == ncclFloat8e4m3 || type == ncclFloat8e5m2;
-  bool is_whole = (unsigned)type < ncclFloat16;
   return op != ncclProd && !is_float8 && !(is_wide_unsigned && op != ncclSum) &&
-         !(has_factor && is_whole);
+         !(has_factor && !lcomm_nccl_is_float(type));
 }
 
-static ncclResult_t summed(const char *name, ncclDataType_t type, ncclRedOp_t op,
-                           lcomm_nccl_call *call) {
-  static const lcomm_op ops[] = {
-      [ncclSum] = LCOMM_SUM, [ncclMax] = LCOMM_MAX, [ncclMin] = LCOMM_MIN, [ncclAvg] = LCOMM_AVG};
+/* Takes the operation of a program, if it is one. */
+static ncclResult_t check(const char *name, ncclDataType_t type, ncclRedOp_t op,
+                          lcomm_nccl_call *call) {
   bool is_made = (unsigned)op >= ncclNumOps && (unsigned)op < ncclMaxRedOp;
   bool is_there = (unsigned)op < ncclNumOps ||
                   (is_made && lcomm_nccl_factor_find(call->comm, op, &call->factor));
@@ -46,14 +44,11 @@ static ncclResult_t summed(const char *name, ncclDataType_t type, ncclRedOp_t op
     return lcomm_nccl_fail(ncclInvalidArgument, "%s: there is no type %d, or no operation %d", name,
                            (int)type, (int)op);
   }
-  if (!has(type, is_made ? ncclSum : op, is_made)) {
-    return lcomm_nccl_fail(ncclInvalidUsage,
-                           "%s: libcomm has no such operation: number %d of NCCL on its type %d. "
-                           "Without LCOMM_NCCL=alone the NCCL below makes it",
-                           name, (int)op, (int)type);
-  }
-  call->op = is_made ? LCOMM_SUM : ops[op];
-  return ncclSuccess;
+  return !is_made || call->factor.type == type
+             ? ncclSuccess
+             : lcomm_nccl_fail(ncclInvalidArgument,
+                               "%s: operation %d was made for type %d, the call has type %d", name,
+                               (int)op, (int)call->factor.type, (int)type);
 }
 
 /* ------------------------------------------------------------------- making */
@@ -89,12 +84,14 @@ static lcomm_status scatter_of(const lcomm_nccl_call *it, double before) {
 
 static ncclResult_t make(const lcomm_nccl_call *it,
                          lcomm_status (*sum)(const lcomm_nccl_call *it, double before)) {
+  unsigned char bytes[LCOMM_NCCL_ELEMENT_MAX];
   double before = 1;
   if (it->factor.is_used) {
-    ncclResult_t result = lcomm_nccl_factor_read(&it->factor, it->stream, &before);
+    ncclResult_t result = lcomm_nccl_factor_read(&it->factor, it->stream, bytes);
     if (result != ncclSuccess) {
       return result;
     }
+    before = lcomm_nccl_float_read(it->factor.type, bytes);
   }
   pthread_mutex_lock(&it->comm->lock);
   ncclResult_t result = lcomm_nccl_ended(it->comm->comm, sum(it, before));
@@ -114,12 +111,20 @@ static ncclResult_t make_scatter(const lcomm_nccl_call *it) {
 
 static ncclResult_t submit(const char *name, lcomm_nccl_call call, ncclDataType_t type,
                            ncclRedOp_t op) {
+  static const lcomm_op ops[] = {
+      [ncclSum] = LCOMM_SUM, [ncclMax] = LCOMM_MAX, [ncclMin] = LCOMM_MIN, [ncclAvg] = LCOMM_AVG};
   ncclResult_t result = lcomm_nccl_check(name, call.comm);
-  if (result == ncclSuccess) {
-    result = summed(name, type, op, &call);
+  result = result == ncclSuccess ? check(name, type, op, &call) : result;
+  if (result != ncclSuccess) {
+    return result;
   }
+  bool has_factor = call.factor.is_used;
+  if (!has(type, op, has_factor)) {
+    return lcomm_nccl_gathered_submit(&call, call.root < 0, type, op);
+  }
+  call.op = has_factor ? LCOMM_SUM : ops[op];
   call.turn = LCOMM_NCCL_TURN_CALLS;
-  return result == ncclSuccess ? lcomm_nccl_submit(&call) : result;
+  return lcomm_nccl_submit(&call);
 }
 
 static ncclResult_t all_reduce(const void *send, void *receive, size_t count, ncclDataType_t type,

@@ -102,6 +102,19 @@ static void sum_in_a_group(forked *self, const rank_state *all, int ranks) {
   }
 }
 
+/* The host waits for each, but not before all are begun. */
+static void gathered_sum_in_a_group(forked *self, const rank_state *all, int ranks) {
+  FINE(ncclGroupStart());
+  for (int i = 0; i < ranks; i++) {
+    FINE(ncclAllReduce(all[i].from, all[i].to, COUNT, ncclUint32, ncclMax, all[i].comm,
+                       all[i].stream));
+  }
+  FINE(ncclGroupEnd());
+  for (int i = 0; i < ranks; i++) {
+    holds(self, &all[i], "largest", 100 * (ranks - 1), 1);
+  }
+}
+
 /* Around a ring, receives first. */
 static void exchange_in_a_group(forked *self, const rank_state *all, int ranks) {
   FINE(ncclGroupStart());
@@ -172,6 +185,7 @@ static void work_in_one_thread(forked *self, int ranks) {
   }
   for (int round = 0; round < 3; round++) {
     sum_in_a_group(self, all, ranks);
+    gathered_sum_in_a_group(self, all, ranks);
     exchange_in_a_group(self, all, ranks);
     roots_in_a_group(self, all, ranks);
   }
