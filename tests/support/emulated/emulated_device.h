@@ -69,6 +69,9 @@ int emulated_end(void);
 void *emulated_pool_get(size_t size);
 void *emulated_managed_get(size_t size);
 
+/* Bytes of a device's memory that are not in use, and all. */
+void emulated_memory_info(int device, size_t *unused, size_t *all);
+
 /* Graphs, as CUDA has them: from begin to end what is put into a stream, and into those that wait
  * for its events, is kept and not done; all of it has to come together again in that stream. Every
  * launch of an executable does it anew, after what was launched of that executable before. Streams

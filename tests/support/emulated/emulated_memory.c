@@ -84,6 +84,13 @@ static uint64_t used(int device) {
   return sum;
 }
 
+void emulated_memory_info(int device, size_t *unused, size_t *all) {
+  *all = (size_t)emulated.setup.memory_size;
+  emulated_lock();
+  *unused = *all - (size_t)used(device);
+  emulated_unlock();
+}
+
 /* ------------------------------------------------------------------- making */
 
 static size_t whole_pages(size_t size) {

@@ -15,4 +15,10 @@ int emulated_runtime_current(void);
 /* For what is about the device in use: 0, or an error. */
 int emulated_runtime_need_device(void);
 
+/* Until a stream is at its end; what was freed in it is given back. */
+int emulated_runtime_finish(void *stream);
+
+/* Gives back what cudaFreeAsync() was given in a stream, which is at its end. */
+int emulated_runtime_release(const void *stream);
+
 #endif

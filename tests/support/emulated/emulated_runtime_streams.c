@@ -83,23 +83,28 @@ cudaError_t cudaStreamCreate(cudaStream_t *stream) {
   return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
 }
 
+int emulated_runtime_finish(void *stream) {
+  int error = emulated_table()->stream.finish(stream);
+  return error ? error : emulated_runtime_release(stream);
+}
+
 /* As in CUDA what is in the stream is done all the same. */
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   take_off(stream);
-  int error = emulated_table()->stream.finish(stream);
+  int error = emulated_runtime_finish(stream);
   return emulated_runtime_ended(error ? error : emulated_table()->stream.destroy(stream));
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   int error = emulated_runtime_need_device();
-  return emulated_runtime_ended(error ? error : emulated_table()->stream.finish(stream));
+  return emulated_runtime_ended(error ? error : emulated_runtime_finish(stream));
 }
 
 cudaError_t cudaDeviceSynchronize(void) {
   int error = cudaStreamSynchronize(NULL), device = emulated_runtime_current();
   void *stream = stream_at(device, 0);
   for (int n = 1; stream && error == 0; n++) {
-    error = emulated_table()->stream.finish(stream);
+    error = emulated_runtime_finish(stream);
     stream = stream_at(device, n);
   }
   return emulated_runtime_ended(error);
