@@ -80,6 +80,7 @@ typedef enum ncclCommMemStat_t {
 /* ------------------------------------------------------------------ structs */
 
 enum { NCCL_CONFIG_MAGIC = (int)0xcafebeefu, NCCL_SIM_MAGIC = 0x74685283 };
+enum { NCCL_SPLIT_NOCOLOR = -1 }; /* a rank without a part */
 
 /* Of NCCL 2.32. A field that is INT_MIN or NULL is not set. */
 typedef struct ncclConfig_t {

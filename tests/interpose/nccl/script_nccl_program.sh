@@ -11,7 +11,7 @@ source "$(dirname "$0")/../../support/interposer_script.sh"
 needs_no_sanitizers nccl_program
 cuda=$build/tests/interpose/nccl/cuda
 program=$work/nccl_program
-for name in nccl_program nccl_perf; do
+for name in nccl_program nccl_perf nccl_tcp_program; do
   ${CC:-gcc} -std=c11 -D_GNU_SOURCE -I. "tests/interpose/nccl/$name.c" \
     "$build/tests/interpose/nccl/stand_in_nccl.so" "$cuda/libcudart.so" -o "$work/$name" ||
     { echo "FAIL nccl_program: $name does not compile"; exit 1; }
@@ -52,6 +52,26 @@ devices one_process_with_all_devices net=none exact
 devices one_process_with_all_devices_compressed net=int8 near
 processes a_process_for_each_device net=none exact
 processes a_process_for_each_device_compressed net=int8 near
+
+# tcp NAME RANKS POLICY: ranks without a launcher, whose id travels over TCP
+tcp() {
+  local name=$1 ranks=$2 rank right=0 pids=()
+  rm -f "$work/port"
+  for ((rank = 0; rank < ranks; rank++)); do
+    timeout "$limit" env LD_PRELOAD="$cuda/libcomm.so $build/libcomm-nccl.so" LD_LIBRARY_PATH="$cuda" \
+      LCOMM_NCCL=alone LCOMM_NODES=2 LCOMM_POLICY="$3" \
+      "$work/nccl_tcp_program" "$rank" "$ranks" "$work/port" >"$work/tcp-$rank" 2>"$work/tcp-said-$rank" &
+    pids+=($!)
+  done
+  for rank in "${!pids[@]}"; do
+    wait "${pids[rank]}" && grep -qx right "$work/tcp-$rank" && right=$((right + 1))
+  done
+  expect "$name" "$right of $ranks ranks are right: $(cat "$work"/tcp-[0-9]* "$work"/tcp-said-* | sort -u | head -5)" \
+    [ "$right" -eq "$ranks" ]
+}
+
+tcp an_id_over_tcp_and_parts_of_two_ranks 2 net=none
+tcp an_id_over_tcp_and_parts_of_five_ranks 5 net=int8
 
 # perf NAME STATUS RANKS POLICY OPTION...: nccl_perf on ranks without a launcher; WRONG is said where it fails
 perf() {
