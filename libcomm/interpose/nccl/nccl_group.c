@@ -97,13 +97,25 @@ ncclResult_t lcomm_nccl_group_start(void) {
   return ncclSuccess;
 }
 
-/* The first failure ends the group: calls behind it are not made. */
+static bool is_captured_message(const lcomm_nccl_call *call) {
+  bool is_message = call->turn == LCOMM_NCCL_TURN_SENDS || call->turn == LCOMM_NCCL_TURN_RECEIVES;
+  int is_captured = 0;
+  return is_message && lcomm_device_captured(call->stream, &is_captured) == LCOMM_OK && is_captured;
+}
+
+/* The first failure ends the group: calls behind it are not made. Messages that are refused because
+ * their stream is captured do not end it: other ranks may have none in this group, and the calls of
+ * all ranks are captured together. */
 static ncclResult_t make_calls(const lcomm_nccl_items *calls) {
   const lcomm_nccl_call *all = calls->all;
   ncclResult_t result = ncclSuccess;
   for (int turn = 0; turn < LCOMM_NCCL_TURN_COUNT; turn++) {
-    for (size_t i = 0; i < calls->count && result == ncclSuccess; i++) {
-      result = (int)all[i].turn == turn ? all[i].make(&all[i]) : result;
+    for (size_t i = 0; i < calls->count; i++) {
+      ncclResult_t made = (int)all[i].turn == turn ? all[i].make(&all[i]) : ncclSuccess;
+      result = result == ncclSuccess ? made : result;
+      if (made != ncclSuccess && !is_captured_message(&all[i])) {
+        return result;
+      }
     }
   }
   return result;

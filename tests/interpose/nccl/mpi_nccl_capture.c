@@ -84,10 +84,69 @@ static void what_cannot_be_replayed_is_refused(void) {
   end(&it);
 }
 
+/* Around a ring, which tells that no message of before is left, and that none was counted. */
+static void messages_go_around(const world *it, int mark) {
+  int right = (mpi_rank + 1) % mpi_size, left = (mpi_rank + mpi_size - 1) % mpi_size;
+  put(it->from, mark + mpi_rank, 1, FEW);
+  fine(ncclGroupStart());
+  fine(ncclSend(it->from, FEW, ncclInt32, right, it->comm, it->stream));
+  fine(ncclRecv(it->to, FEW, ncclInt32, left, it->comm, it->stream));
+  fine(ncclGroupEnd());
+  holds(it, it->to, mark + left, 1, FEW);
+}
+
+static void captured_groups_of_messages_are_refused_on_all_ranks(void) {
+  world it = begin("net=none");
+  int right = (mpi_rank + 1) % mpi_size, left = (mpi_rank + mpi_size - 1) % mpi_size;
+  messages_go_around(&it, 100);
+  check(emulated_capture_begin(it.stream));
+  fine(ncclGroupStart());
+  fine(ncclRecv(it.to, FEW, ncclInt32, left, it.comm, it.stream));
+  fine(ncclSend(it.from, FEW, ncclInt32, right, it.comm, it.stream));
+  refused(ncclGroupEnd(), ncclInvalidArgument, "end the capture before");
+  refused(ncclGather(it.from, it.to, FEW / mpi_size, ncclInt32, 0, it.comm, it.stream),
+          ncclInvalidArgument, "end the capture before");
+  refused(ncclScatter(it.from, it.to, FEW / mpi_size, ncclInt32, 0, it.comm, it.stream),
+          ncclInvalidArgument, "end the capture before");
+  check(emulated_executable_destroy(end_capture(&it)));
+  messages_go_around(&it, 200);
+  end(&it);
+}
+
+/* Rank 0 sends to the last rank; others have no message. The sum is captured on all ranks, so none
+ * of them waits for one that was refused. */
+static void captured_groups_with_a_message_have_their_other_calls(void) {
+  world it = begin("net=none");
+  int last = mpi_size - 1;
+  check(emulated_capture_begin(it.stream));
+  fine(ncclGroupStart());
+  if (mpi_rank == 0) {
+    fine(ncclSend(it.from, FEW, ncclInt32, last, it.comm, it.stream));
+  }
+  fine(ncclAllReduce(it.from, it.to, FEW, ncclInt32, ncclSum, it.comm, it.stream));
+  if (mpi_rank == last) {
+    fine(ncclRecv(it.to + LONGEST, FEW, ncclInt32, 0, it.comm, it.stream));
+  }
+  if (mpi_rank == 0 || mpi_rank == last) {
+    refused(ncclGroupEnd(), ncclInvalidArgument, "end the capture before");
+  } else {
+    fine(ncclGroupEnd());
+  }
+  void *executable = end_capture(&it);
+  put(it.from, mpi_rank, 1, FEW);
+  check(emulated_graph_launch(executable, it.stream));
+  holds(&it, it.to, mpi_size * (mpi_size - 1) / 2, mpi_size, FEW);
+  check(emulated_executable_destroy(executable));
+  messages_go_around(&it, 300);
+  end(&it);
+}
+
 static const mpi_property properties[] = {
     PROPERTY(calls_are_replayed_with_the_data_of_then),
     PROPERTY(compressed_sums_are_replayed),
     PROPERTY(what_cannot_be_replayed_is_refused),
+    PROPERTY(captured_groups_of_messages_are_refused_on_all_ranks),
+    PROPERTY(captured_groups_with_a_message_have_their_other_calls),
     PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
