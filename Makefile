@@ -484,7 +484,8 @@ bench-%: deps-bench ## run a benchmark of those below, bench-slice say: ARGS
 	@$(MAKE) BENCH=$* bench-built
 
 .PHONY: bench-built
-bench-built: $(if $(filter door,$(BENCH)),$(filter %/client_train,$(CLIENTS)))
+bench-built: $(if $(filter door,$(BENCH)),$(filter %/client_train,$(CLIENTS))) \
+  $(if $(filter nccl,$(BENCH)),$(addprefix $(BUILD)/tests/interpose/nccl/,test_nccl_forward mpi_nccl_over mpi_nccl_time) $(NCCL_INTERPOSER) $(STAND_INS))
 	@mkdir -p build/bench
 	@BUILD=$(BUILD) MPI='$(MPI_NAME)' BENCH_COMMAND='make bench-$(BENCH)$(if $(ARGS), ARGS="$(ARGS)")' tools/bench/$(BENCH) $(ARGS)
 

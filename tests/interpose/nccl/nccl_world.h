@@ -152,12 +152,16 @@ static inline void no_world(int *rank, int *size) {
 
 /* Nothing else is tried where a system has an NCCL. libcomm takes no part in MPI, as in programs
  * that are not linked with libcomm-with-mpi.so: MPI makes communicators in one order only. */
-static inline int alone_main(int *argc, char ***argv, const mpi_property *all, int count) {
+static inline void be_alone(void) {
   static lcomm_mpi_table without;
   without = *lcomm_mpi_registered();
   without.world = no_world;
   (void)lcomm_mpi_register(&without);
   setenv("LCOMM_NCCL", "alone", 1);
+}
+
+static inline int alone_main(int *argc, char ***argv, const mpi_property *all, int count) {
+  be_alone();
   return pausing_device_main(argc, argv, all, count);
 }
 
