@@ -160,6 +160,7 @@ struct lcomm_nccl_call {
   int root; /* or the peer */
   cudaStream_t stream;
   lcomm_nccl_turn turn;
+  uint32_t pass;                 /* of its turn, in a group */
   lcomm_nccl_factor factor;      /* is_used: sums have it */
   lcomm_nccl_gathered *gathered; /* of nccl_gathered.c; the group frees it with its end */
 };

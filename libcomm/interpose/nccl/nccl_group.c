@@ -103,19 +103,58 @@ static bool is_captured_message(const lcomm_nccl_call *call) {
   return is_message && lcomm_device_captured(call->stream, &is_captured) == LCOMM_OK && is_captured;
 }
 
+static bool has_several_comms(const lcomm_nccl_items *calls) {
+  const lcomm_nccl_call *all = calls->all;
+  for (size_t i = 1; i < calls->count; i++) {
+    if (all[i].comm != all[0].comm) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* A thread with several ranks makes the first call of each, then the second ones. A call may get
+ * memory, for which its device is to be idle, and so wait for earlier calls on all ranks. Returns
+ * how many passes there are; in a group of one communicator all is in one. */
+static uint32_t number_passes(const lcomm_nccl_items *calls) {
+  lcomm_nccl_call *all = calls->all;
+  uint32_t passes = 1;
+  bool several = has_several_comms(calls);
+  for (size_t i = 0; i < calls->count; i++) {
+    size_t before = several ? i : 0;
+    while (before > 0 &&
+           (all[before - 1].comm != all[i].comm || all[before - 1].turn != all[i].turn)) {
+      before--;
+    }
+    all[i].pass = before > 0 ? all[before - 1].pass + 1 : 0;
+    passes = all[i].pass < passes ? passes : all[i].pass + 1;
+  }
+  return passes;
+}
+
+static ncclResult_t make_pass(const lcomm_nccl_items *calls, int turn, uint32_t pass, bool *ends) {
+  const lcomm_nccl_call *all = calls->all;
+  ncclResult_t result = ncclSuccess;
+  for (size_t i = 0; i < calls->count && !*ends; i++) {
+    bool is_now = (int)all[i].turn == turn && all[i].pass == pass;
+    ncclResult_t made = is_now ? all[i].make(&all[i]) : ncclSuccess;
+    result = result == ncclSuccess ? made : result;
+    *ends = made != ncclSuccess && !is_captured_message(&all[i]);
+  }
+  return result;
+}
+
 /* The first failure ends the group: calls behind it are not made. Messages that are refused because
  * their stream is captured do not end it: other ranks may have none in this group, and the calls of
  * all ranks are captured together. */
 static ncclResult_t make_calls(const lcomm_nccl_items *calls) {
-  const lcomm_nccl_call *all = calls->all;
+  uint32_t passes = number_passes(calls);
   ncclResult_t result = ncclSuccess;
+  bool ends = false;
   for (int turn = 0; turn < LCOMM_NCCL_TURN_COUNT; turn++) {
-    for (size_t i = 0; i < calls->count; i++) {
-      ncclResult_t made = (int)all[i].turn == turn ? all[i].make(&all[i]) : ncclSuccess;
+    for (uint32_t pass = 0; pass < passes && !ends; pass++) {
+      ncclResult_t made = make_pass(calls, turn, pass, &ends);
       result = result == ncclSuccess ? made : result;
-      if (made != ncclSuccess && !is_captured_message(&all[i])) {
-        return result;
-      }
     }
   }
   return result;

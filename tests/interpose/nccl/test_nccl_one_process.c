@@ -102,6 +102,24 @@ static void sum_in_a_group(forked *self, const rank_state *all, int ranks) {
   }
 }
 
+/* All calls of a rank before those of the next one, of a shape that is new: each gets memory, and
+ * their devices wait for what they have in flight. */
+static void equal_sums_in_a_group(forked *self, const rank_state *all, int ranks) {
+  FINE(ncclGroupStart());
+  for (int i = 0; i < ranks; i++) {
+    for (int k = 0; k < 3; k++) {
+      FINE(ncclAllReduce(all[i].from, all[i].to + k * COUNT, COUNT - 1, ncclInt32, ncclSum,
+                         all[i].comm, all[i].stream));
+    }
+    FINE(ncclAllReduce(all[i].from, all[i].to, COUNT, ncclInt32, ncclSum, all[i].comm,
+                       all[i].stream));
+  }
+  FINE(ncclGroupEnd());
+  for (int i = 0; i < ranks; i++) {
+    holds(self, &all[i], "one of several", sum_of(ranks), ranks);
+  }
+}
+
 /* The host waits for each, but not before all are begun. */
 static void gathered_sum_in_a_group(forked *self, const rank_state *all, int ranks) {
   FINE(ncclGroupStart());
@@ -184,6 +202,7 @@ static void work_in_one_thread(forked *self, int ranks) {
     forked_require(self, rank == i && device == devices[i], "rank %d on device %d", rank, device);
   }
   for (int round = 0; round < 3; round++) {
+    equal_sums_in_a_group(self, all, ranks);
     sum_in_a_group(self, all, ranks);
     gathered_sum_in_a_group(self, all, ranks);
     exchange_in_a_group(self, all, ranks);
