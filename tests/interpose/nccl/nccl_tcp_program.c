@@ -65,7 +65,7 @@ static ncclUniqueId send_id(int others, const char *path) {
 
 static ncclUniqueId receive_id(const char *path) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  ncclUniqueId id;
+  ncclUniqueId id = {{0}};
   FILE *file;
   int port = 0;
   while (!(file = fopen(path, "r"))) {
