@@ -51,7 +51,8 @@ expect one_and_two_bits_are_trained bench low
 for model in mlp cnn gpt-nano; do
   expect "${model}_is_trained_by_them" grep -qE -- "--preset int2 --preset sign .*--models [a-z0-9,-]*$model" asked
 done
-expect by_sgd_and_adam_both test "$(grep -c -- --optimizers asked)" = 0
+expect by_sgd_and_adam_both test "$(grep -e '--preset sign' asked | grep -c -- --optimizers)" = 0
+expect compressed_momentum_is_trained_by_adam grep -q -- '--optimizers adam .*=net=sign adam=onebit' asked
 expect bits_are_judged_by_points_and_bytes grep -q '"case": "gpt-nano, adam, 4x1: sign' build/bench/fidelity.json
 rm asked
 expect all_of_it_is_trained bench all

@@ -33,16 +33,21 @@ static task some_shapes(void) {
   return shapes(IMAGES, TESTED);
 }
 
-static fidelity_outcome train(const char *policy, fidelity_place world, uint64_t seed, float rate) {
+static fidelity_outcome train_by(optimizer_kind kind, const char *policy, fidelity_place world,
+                                 uint64_t seed, float rate) {
   const fidelity_training training = {.batch = BATCH,
                                       .images = IMAGES,
                                       .epochs = EPOCHS,
-                                      .rates = {[OPTIMIZER_SGD] = rate},
+                                      .rates = {[OPTIMIZER_SGD] = rate, [OPTIMIZER_ADAM] = rate},
                                       .momentum = 0.9f};
-  fidelity_cell cell = {.of = {.optimizer = OPTIMIZER_SGD, .world = world, .training = &training},
+  fidelity_cell cell = {.of = {.optimizer = kind, .world = world, .training = &training},
                         .seed = seed};
   task data = some_shapes();
   return outcome_by(policy, cell, &data);
+}
+
+static fidelity_outcome train(const char *policy, fidelity_place world, uint64_t seed, float rate) {
+  return train_by(OPTIMIZER_SGD, policy, world, seed, rate);
 }
 
 /* ------------------------------------------------------------ weights that stay */
@@ -152,6 +157,40 @@ static void momentum_acts_once_whoever_has_it(void **state) {
   }
 }
 
+/* As long as gradients arrive it is Adam; with momentum that is exact it learns as well. */
+static void adam_takes_momentum_where_the_policy_sends_it(void **state) {
+  (void)state;
+  static const char *const policies[] = {"net=int8+ef min=0 adam=onebit warmup=1000",
+                                         "net=int8+ef adam=onebit warmup=10 exempt=*",
+                                         "net=sign min=0 adam=onebit warmup=25"};
+  fidelity_place two = {2, 1};
+  fidelity_outcome plain = train_by(OPTIMIZER_ADAM, "", two, 1, 0.002f);
+  for (int i = 0; i < 3; i++) {
+    fidelity_outcome sent = train_by(OPTIMIZER_ADAM, policies[i], two, 1, 0.002f);
+    size_t last = plain.curve_count - 1;
+    bool same = memcmp(sent.curve, plain.curve, plain.curve_count * sizeof *plain.curve) == 0;
+    assert_int_equal(same, i == 0);
+    assert_true(sent.curve[last] < 0.7f * sent.curve[0]);
+  }
+}
+
+static void momentum_is_for_no_optimiser_but_adam(void **state) {
+  (void)state;
+  const fidelity_training training = {.batch = BATCH, .images = IMAGES, .epochs = 1};
+  const fidelity_preset preset = {"onebit", "net=sign adam=onebit warmup=10"};
+  const fidelity_cell cell = {.of = {.model = "mlp",
+                                     .optimizer = OPTIMIZER_SGD,
+                                     .world = {2, 1},
+                                     .preset = &preset,
+                                     .training = &training},
+                              .seed = 1};
+  task data = some_shapes();
+  fidelity_outcome made;
+  failure why = {0};
+  assert_int_equal(fidelity_train(&cell, &data, &made, &why), -1);
+  assert_non_null(strstr(why.text, "sends Adam's momentum, and the optimiser is sgd"));
+}
+
 /* ------------------------------------------------------------- a step that is lost */
 
 static void fill(fidelity_world *world) {
@@ -232,6 +271,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(bytes_are_those_of_the_formula_of_all_nodes_together),
     cmocka_unit_test(small_tensors_by_bf16_nearly_halve_the_bytes_of_top_k),
     cmocka_unit_test(momentum_acts_once_whoever_has_it),
+    cmocka_unit_test(adam_takes_momentum_where_the_policy_sends_it),
+    cmocka_unit_test(momentum_is_for_no_optimiser_but_adam),
     cmocka_unit_test(a_spoilt_step_is_too_large_at_all_workers_and_has_one_inf),
     cmocka_unit_test(the_optimiser_skips_a_step_that_is_lost),
 };

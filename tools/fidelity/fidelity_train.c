@@ -47,6 +47,24 @@ static int make_model(learning *self, failure *why) {
   return 0;
 }
 
+/* Adam takes momentum in the place of gradients where the policy sends it. */
+static int make_optimizer(learning *self, failure *why) {
+  const fidelity_case *of = &self->cell->of;
+  bool kept = fidelity_world_keeps_momentum(&self->world);
+  bool sends = fidelity_world_sends_momentum(&self->world);
+  if (sends && of->optimizer != OPTIMIZER_ADAM) {
+    return failure_set(why, EXIT_SETUP,
+                       "the policy %s sends Adam's momentum, and the optimiser is %s: choose "
+                       "--optimizers adam",
+                       of->preset->policy, fidelity_optimizer_name(of->optimizer));
+  }
+  if (optimizer_create(sends ? OPTIMIZER_ONEBIT_ADAM : of->optimizer, self->net.weight_count,
+                       kept ? 0.0f : of->training->momentum, &self->optimizer)) {
+    return failure_set(why, EXIT_SETUP, "no memory for the optimiser");
+  }
+  return 0;
+}
+
 static int set_up(learning *self, failure *why) {
   const fidelity_case *of = &self->cell->of;
   const fidelity_training *training = of->training;
@@ -65,12 +83,7 @@ static int set_up(learning *self, failure *why) {
       fidelity_world_make(of->world, of->preset->policy, &self->net, &self->world, why)) {
     return -1;
   }
-  bool kept = fidelity_world_keeps_momentum(&self->world);
-  if (optimizer_create(of->optimizer, self->net.weight_count, kept ? 0.0f : training->momentum,
-                       &self->optimizer)) {
-    return failure_set(why, EXIT_SETUP, "no memory for the optimiser");
-  }
-  return 0;
+  return make_optimizer(self, why);
 }
 
 static void tear_down(learning *self) {
@@ -123,7 +136,10 @@ static int step(learning *self, uint64_t number, double *loss, failure *why) {
     return 0;
   }
   float rate = optimizer_rate(training->rates[self->cell->of.optimizer], number, self->steps);
-  optimizer_step(&self->optimizer, self->net.weights, self->world.workers[0].values, rate);
+  bool frozen =
+      self->optimizer.kind == OPTIMIZER_ONEBIT_ADAM && fidelity_world_has_momentum(&self->world);
+  (frozen ? optimizer_step_frozen : optimizer_step)(&self->optimizer, self->net.weights,
+                                                    self->world.workers[0].values, rate);
   return 0;
 }
 

@@ -163,6 +163,15 @@ bool fidelity_world_keeps_momentum(const fidelity_world *self) {
   return policy_keeps_momentum(lcomm_policy_string(self->workers[0].comm));
 }
 
+bool fidelity_world_sends_momentum(const fidelity_world *self) {
+  return policy_sends_momentum(lcomm_policy_string(self->workers[0].comm));
+}
+
+bool fidelity_world_has_momentum(const fidelity_world *self) {
+  int is_momentum = 0;
+  return lcomm_tensors_momentum(self->workers[0].comm, &is_momentum) == LCOMM_OK && is_momentum;
+}
+
 uint64_t fidelity_world_net_bytes(const fidelity_world *self) {
   uint64_t sum = 0;
   for (int rank = 0; rank < self->size; rank++) {

@@ -44,6 +44,10 @@ int fidelity_world_step(fidelity_world *self, failure *why);
 /* Does the policy keep the momentum, so that the optimiser must not? */
 bool fidelity_world_keeps_momentum(const fidelity_world *self);
 
+/* Does the policy send Adam's momentum after its warm-up (adam=), and has the last step? */
+bool fidelity_world_sends_momentum(const fidelity_world *self);
+bool fidelity_world_has_momentum(const fidelity_world *self);
+
 /* Bytes that all nodes together have sent to each other in the steps so far. */
 uint64_t fidelity_world_net_bytes(const fidelity_world *self);
 
