@@ -8,10 +8,6 @@
 
 static const lcomm_adam_policy standard = {.onebit = true, .beta1 = 0.9};
 
-static bool begins(lcomm_span piece, const char *name) {
-  return piece.length >= strlen(name) && memcmp(piece.text, name, strlen(name)) == 0;
-}
-
 static lcomm_status read_beta1(lcomm_policy_reader *r, lcomm_span piece, double *beta1) {
   lcomm_span text = lcomm_span_after(piece, strlen("beta1="));
   size_t length = lcomm_read_decimal(text.text, text.length, beta1);
@@ -32,10 +28,10 @@ static lcomm_status read_refresh(lcomm_policy_reader *r, lcomm_span piece, uint6
 }
 
 static lcomm_status read_option(lcomm_policy_reader *r, lcomm_span piece, lcomm_adam_policy *adam) {
-  if (begins(piece, "beta1=")) {
+  if (lcomm_span_begins(piece, "beta1=")) {
     return read_beta1(r, piece, &adam->beta1);
   }
-  if (begins(piece, "refresh=")) {
+  if (lcomm_span_begins(piece, "refresh=")) {
     return read_refresh(r, piece, &adam->refresh);
   }
   return lcomm_policy_refuse(r, "unknown option ", piece, "; expected beta1=BETA or refresh=STEPS");
@@ -75,13 +71,13 @@ void lcomm_policy_write_adam(lcomm_writer *w, const lcomm_adam_policy *adam) {
 
 const char *lcomm_policy_adam_conflict(const lcomm_policy *policy) {
   bool sparse = false, feedback = false;
+  if (!policy->adam.onebit) {
+    return NULL;
+  }
   for (unsigned i = 0; i < lcomm_policy_net_count(policy); i++) {
     const lcomm_codec_spec *net = lcomm_policy_net_codec(policy, i);
     sparse |= lcomm_format_is_sparse(&net->format);
     feedback |= net->error_feedback;
-  }
-  if (!policy->adam.onebit) {
-    return NULL;
   }
   if (sparse || !feedback) {
     return "momentum travels by a dense codec that makes up for its errors; expected a codec of "

@@ -29,11 +29,11 @@ lcomm_codec_spec lcomm_auto_spec(lcomm_auto_class automatic) {
 }
 
 lcomm_auto_class lcomm_auto_class_of(const lcomm_codec *codec) {
-  int class = LCOMM_AUTO_NONE;
-  while (class < LCOMM_AUTO_COUNT && lcomm_auto_candidate(class).format.codec != codec) {
-    class ++;
+  int candidate = LCOMM_AUTO_NONE;
+  while (candidate < LCOMM_AUTO_COUNT && lcomm_auto_candidate(candidate).format.codec != codec) {
+    candidate++;
   }
-  return (lcomm_auto_class) class;
+  return (lcomm_auto_class)candidate;
 }
 
 bool lcomm_policy_is_automatic(const lcomm_policy *policy) {

@@ -29,10 +29,6 @@ static lcomm_status read_limit(lcomm_policy_reader *r, lcomm_span piece, size_t 
                              " names no limit; expected a decimal number above 0, up to 1e9");
 }
 
-static bool begins(lcomm_span piece, const char *name) {
-  return piece.length >= strlen(name) && memcmp(piece.text, name, strlen(name)) == 0;
-}
-
 /* What stands behind the steps. */
 static lcomm_status read_option(lcomm_policy_reader *r, lcomm_span piece,
                                 lcomm_guard_policy *guard) {
@@ -40,10 +36,10 @@ static lcomm_status read_option(lcomm_policy_reader *r, lcomm_span piece,
     guard->report = true;
     return LCOMM_OK;
   }
-  if (begins(piece, "limit=")) {
+  if (lcomm_span_begins(piece, "limit=")) {
     return read_limit(r, piece, strlen("limit="), &guard->limit);
   }
-  if (begins(piece, "residual=")) {
+  if (lcomm_span_begins(piece, "residual=")) {
     return read_limit(r, piece, strlen("residual="), &guard->residual);
   }
   return lcomm_policy_refuse(r, "unknown option ", piece,

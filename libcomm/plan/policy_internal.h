@@ -32,6 +32,10 @@ static inline bool lcomm_span_is(lcomm_span s, const char *word) {
   return s.length == strlen(word) && memcmp(s.text, word, s.length) == 0;
 }
 
+static inline bool lcomm_span_begins(lcomm_span s, const char *word) {
+  return s.length >= strlen(word) && memcmp(s.text, word, strlen(word)) == 0;
+}
+
 /* The leading part of `s` before the first byte of `stops`. */
 static inline lcomm_span lcomm_span_before(lcomm_span s, const char *stops) {
   size_t i = 0;

@@ -9,17 +9,9 @@
 #include "libcomm/engine/tape_internal.h"
 #include "tests/support/lane_simulator_internal.h"
 
-static void *zeros(size_t count, size_t size) {
-  void *memory = calloc(count + 1, size);
-  if (!memory) {
-    abort();
-  }
-  return memory;
-}
-
 void lanes_find_late(const lcomm_schedule *schedule, const lcomm_lane *lanes, const uint32_t *last,
                      bool *late) {
-  lcomm_tape_step *steps = zeros(schedule->step_count, sizeof *steps);
+  lcomm_tape_step *steps = lane_zeros(schedule->step_count, sizeof *steps);
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     steps[i].lane = lanes[i];
     steps[i].last = last[i];
@@ -32,7 +24,7 @@ void lanes_find_late(const lcomm_schedule *schedule, const lcomm_lane *lanes, co
 /* A slot goes one way to all that get it. */
 static bool *find_stays(const lane_state *s, uint32_t part) {
   const lcomm_schedule *schedule = lane_schedule(s, part);
-  bool *stays = zeros(schedule->slot_count, sizeof *stays);
+  bool *stays = lane_zeros(schedule->slot_count, sizeof *stays);
   for (uint32_t slot = 0; slot < schedule->slot_count; slot++) {
     stays[slot] = true;
   }

@@ -3,6 +3,8 @@
 #ifndef LCOMM_TESTS_LANE_SIMULATOR_INTERNAL_H
 #define LCOMM_TESTS_LANE_SIMULATOR_INTERNAL_H
 
+#include <stdlib.h>
+
 #include "libcomm/sched/dependency.h"
 #include "libcomm/sched/lane.h"
 #include "tests/support/lane_simulator.h"
@@ -57,6 +59,14 @@ typedef struct lane_state {
   size_t movable_count;
   uint64_t random;
 } lane_state;
+
+static inline void *lane_zeros(size_t count, size_t size) {
+  void *memory = calloc(count + 1, size);
+  if (!memory) {
+    abort();
+  }
+  return memory;
+}
 
 static inline const lcomm_schedule *lane_schedule(const lane_state *s, uint32_t part) {
   return &s->world->schedules[part % (uint32_t)s->world->size];

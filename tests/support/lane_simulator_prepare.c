@@ -9,20 +9,12 @@
 #include "libcomm/sched/lane_group.h"
 #include "tests/support/lane_simulator_internal.h"
 
-static void *zeros(size_t count, size_t size) {
-  void *memory = calloc(count + 1, size);
-  if (!memory) {
-    abort();
-  }
-  return memory;
-}
-
 /* ----------------------------------------------------------------- messages */
 
 /* Steps by peer and number of one direction: place[peer] is the first of that peer. */
 static uint32_t *steps_by_message(const lcomm_schedule *schedule, lcomm_step_kind kind,
                                   uint32_t *place) {
-  uint32_t *list = zeros(schedule->step_count, sizeof *list);
+  uint32_t *list = lane_zeros(schedule->step_count, sizeof *list);
   memset(place, 0, ((size_t)schedule->size + 1) * sizeof *place);
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     place[schedule->steps[i].kind == kind ? schedule->steps[i].peer + 1 : 0]++;
@@ -42,10 +34,10 @@ static uint32_t *steps_by_message(const lcomm_schedule *schedule, lcomm_step_kin
 /* The schedules are verified, so that every message has its partner. */
 static void find_partners(lane_state *s) {
   uint32_t size = (uint32_t)s->world->size;
-  uint32_t *place = zeros((size_t)size + 1, sizeof *place);
-  s->partner = zeros(size, sizeof *s->partner);
+  uint32_t *place = lane_zeros((size_t)size + 1, sizeof *place);
+  s->partner = lane_zeros(size, sizeof *s->partner);
   for (uint32_t rank = 0; rank < size; rank++) {
-    s->partner[rank] = zeros(s->world->schedules[rank].step_count, sizeof **s->partner);
+    s->partner[rank] = lane_zeros(s->world->schedules[rank].step_count, sizeof **s->partner);
   }
   for (uint32_t rank = 0; rank < size; rank++) {
     const lcomm_schedule *mine = &s->world->schedules[rank];
@@ -67,10 +59,10 @@ static void find_partners(lane_state *s) {
 }
 
 static void find_receives(lane_state *s) {
-  s->receive_of = zeros((size_t)s->world->size, sizeof *s->receive_of);
+  s->receive_of = lane_zeros((size_t)s->world->size, sizeof *s->receive_of);
   for (int rank = 0; rank < s->world->size; rank++) {
     const lcomm_schedule *schedule = &s->world->schedules[rank];
-    s->receive_of[rank] = zeros(schedule->slot_count, sizeof **s->receive_of);
+    s->receive_of[rank] = lane_zeros(schedule->slot_count, sizeof **s->receive_of);
     for (uint32_t i = 0; i < schedule->step_count; i++) {
       if (schedule->steps[i].kind == LCOMM_STEP_RECV) {
         s->receive_of[rank][schedule->steps[i].slot] = i;
@@ -111,7 +103,7 @@ static uint32_t *find_groups(const lane_state *s, const lcomm_schedule *schedule
                              const lcomm_lane *lanes) {
   const bool merged = s->options->merged;
   const lcomm_group_limits limits = {{merged, merged, merged}, UINT32_MAX, UINT64_MAX};
-  uint32_t *last = zeros(schedule->step_count, sizeof *last);
+  uint32_t *last = lane_zeros(schedule->step_count, sizeof *last);
   if (lcomm_schedule_groups(schedule, lanes, &limits, last) != LCOMM_OK) {
     abort();
   }
@@ -156,7 +148,7 @@ static void make_entries(lane_state *s, uint32_t part, const lcomm_lane *lanes, 
 
 /* Steps that depend on a SEND of this rank. */
 static bool *find_late(const lcomm_schedule *schedule) {
-  bool *late = zeros(schedule->step_count, sizeof *late);
+  bool *late = lane_zeros(schedule->step_count, sizeof *late);
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
     for (uint32_t j = 0; j < step->next_count; j++) {
@@ -236,16 +228,16 @@ static void make_part(lane_state *s, uint32_t part, lane_item *last) {
   const lcomm_schedule *schedule = lane_schedule(s, part);
   lane_part *p = &s->parts[part];
   uint32_t steps = schedule->step_count;
-  lcomm_lane *lanes = zeros(steps, sizeof *lanes);
-  p->steps = zeros(steps, sizeof *p->steps);
-  p->entry_of = zeros(steps, sizeof *p->entry_of);
-  p->computations = zeros(steps, sizeof *p->computations);
-  p->entries = zeros((size_t)steps + LANE_COMPUTATIONS, sizeof *p->entries);
-  p->waits_for_in = zeros((size_t)steps + LCOMM_LANE_COUNT, sizeof *p->waits_for_in);
-  p->is_in_place = zeros(schedule->slot_count, sizeof *p->is_in_place);
-  p->readers = zeros(schedule->slot_count, sizeof *p->readers);
-  p->has_gate = zeros(steps, sizeof *p->has_gate);
-  p->has_gates = zeros(steps, sizeof *p->has_gates);
+  lcomm_lane *lanes = lane_zeros(steps, sizeof *lanes);
+  p->steps = lane_zeros(steps, sizeof *p->steps);
+  p->entry_of = lane_zeros(steps, sizeof *p->entry_of);
+  p->computations = lane_zeros(steps, sizeof *p->computations);
+  p->entries = lane_zeros((size_t)steps + LANE_COMPUTATIONS, sizeof *p->entries);
+  p->waits_for_in = lane_zeros((size_t)steps + LCOMM_LANE_COUNT, sizeof *p->waits_for_in);
+  p->is_in_place = lane_zeros(schedule->slot_count, sizeof *p->is_in_place);
+  p->readers = lane_zeros(schedule->slot_count, sizeof *p->readers);
+  p->has_gate = lane_zeros(steps, sizeof *p->has_gate);
+  p->has_gates = lane_zeros(steps, sizeof *p->has_gates);
   p->entry_count = LANE_COMPUTATIONS;
   p->left = steps + 2;
   p->entries[LANE_STAGE_IN].lane = lane_of(s, LCOMM_LANE_ENCODE);
@@ -287,8 +279,8 @@ void lanes_prepare(lane_state *s) {
     items += s->world->schedules[rank].step_count + LANE_COMPUTATIONS;
   }
   s->part_count = s->parts_left = (uint32_t)s->options->operations * size;
-  s->parts = zeros(s->part_count, sizeof *s->parts);
-  s->movable = zeros(items * (size_t)s->options->operations, sizeof *s->movable);
+  s->parts = lane_zeros(s->part_count, sizeof *s->parts);
+  s->movable = lane_zeros(items * (size_t)s->options->operations, sizeof *s->movable);
   find_partners(s);
   find_receives(s);
   for (uint32_t rank = 0; rank < size; rank++) {
