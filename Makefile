@@ -42,6 +42,7 @@ DESTDIR ?=#   before all of them, for those who make packages
 SAN := $(strip $(SAN))
 WERROR := $(strip $(WERROR))
 OPT ?= -O3
+TEST_OPT := $(OPT:-O3=-O1)# tests wait more for the compiler than for themselves
 
 # -------------------------------------------------------------------- flags
 # pkg-config is asked silently: before `make deps` has run, or for help, a
@@ -227,7 +228,7 @@ isa_flags = $(if $(filter kernels/avx2%,$(1)),$(AVX2))$(if $(filter kernels/avx5
 $(BUILD)/%.c.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
-	@$(CC) $(CPPFLAGS) $(CFLAGS) $(call isa_flags,$<) -MMD -MP -c $< -o $@
+	@$(CC) $(CPPFLAGS) $(CFLAGS) $(if $(filter tests/%,$<),$(TEST_OPT)) $(call isa_flags,$<) -MMD -MP -c $< -o $@
 
 $(BUILD)/%.cu.o: %.cu
 	@mkdir -p $(@D)
