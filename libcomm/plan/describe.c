@@ -12,8 +12,12 @@ static void describe_algorithm(lcomm_writer *w, const lcomm_plan *plan, const lc
     return;
   }
   if (plan->collective != LCOMM_COLLECTIVE_ALLREDUCE) {
-    lcomm_write(w, "  algorithm   %s over %d node%s\n", lcomm_collective_name(plan->collective),
+    lcomm_write(w, "  algorithm   %s over %d node%s", lcomm_collective_name(plan->collective),
                 topo->nodes, topo->nodes == 1 ? "" : "s");
+    if (plan->shape.chunks > 1) {
+      lcomm_write(w, ", a chain, %u chunks", plan->shape.chunks);
+    }
+    lcomm_write(w, "\n");
     return;
   }
   const char *exchange = lcomm_exchange_name(plan->shape.exchange);

@@ -127,7 +127,7 @@ static lcomm_status build(lcomm_plan *plan, const lcomm_topo *topo) {
   case LCOMM_COLLECTIVE_ALLTOALL:
     return lcomm_alltoall_build(&plan->schedule, topo, plan->count);
   case LCOMM_COLLECTIVE_BROADCAST:
-    return lcomm_broadcast_build(&plan->schedule, topo, plan->root);
+    return lcomm_broadcast_build(&plan->schedule, topo, plan->root, plan->shape.chunks);
   case LCOMM_COLLECTIVE_COUNT:
     break;
   }

@@ -46,14 +46,15 @@ uint64_t lcomm_plan_key(const lcomm_plan_request *request, int ranks) {
 }
 
 /* Payloads of a whole vector, sent and received, of every rank where all give theirs
- * to all; headers, steps and scratch. */
+ * to all; headers, steps and scratch. A chunk of a broadcast has steps with a few ranks only. */
 uint64_t lcomm_plan_charge(const lcomm_plan *plan) {
   static const uint64_t FIXED = 32 << 10, STEP = 512, ROOM = 8 << 10;
   uint64_t vector = plan->vector_count * plan->element_size;
   bool gathers = plan->collective == LCOMM_COLLECTIVE_ALLREDUCE &&
                  plan->shape.exchange == LCOMM_EXCHANGE_GATHER;
   uint64_t ranks = (uint64_t)plan->schedule.size, vectors = gathers ? ranks : 2;
-  return FIXED + (STEP * plan->shape.chunks + ROOM) * ranks + vectors * vector;
+  uint64_t partners = plan->collective == LCOMM_COLLECTIVE_BROADCAST && ranks > 8 ? 8 : ranks;
+  return FIXED + STEP * plan->shape.chunks * partners + ROOM * ranks + vectors * vector;
 }
 
 /* ------------------------------------------------------------------ hash */

@@ -288,6 +288,9 @@ void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
     choose_barrier(plan, topo);
     return;
   }
+  if (plan->collective == LCOMM_COLLECTIVE_BROADCAST) {
+    plan->shape.chunks = lcomm_select_broadcast_chunks(plan, topo);
+  }
   if (plan->collective != LCOMM_COLLECTIVE_ALLREDUCE) {
     return;
   }

@@ -15,6 +15,9 @@ void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
 uint32_t lcomm_select_chunks(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_stage stage,
                              int ranks, uint64_t count);
 
+/* Chunks of a broadcast: see lcomm_broadcast_build(). */
+uint32_t lcomm_select_broadcast_chunks(const lcomm_plan *plan, const lcomm_topo *topo);
+
 /* Pieces in which contributions of a selected shape go inside nodes: see lcomm_allreduce_shape. */
 uint32_t lcomm_select_pieces(const lcomm_plan *plan, const lcomm_topo *topo);
 

@@ -63,8 +63,10 @@ lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *t
  * segment by way of a slot. */
 lcomm_status lcomm_alltoall_build(lcomm_schedule *schedule, const lcomm_topo *topo, uint64_t count);
 
-/* Binomial tree over the nodes, then inside each node. */
-lcomm_status lcomm_broadcast_build(lcomm_schedule *schedule, const lcomm_topo *topo, int root);
+/* One chunk: down a binomial tree of the nodes. More: each along a chain of the nodes, which follow
+ * that of the root in rotated order. Inside a node down a binomial tree. */
+lcomm_status lcomm_broadcast_build(lcomm_schedule *schedule, const lcomm_topo *topo, int root,
+                                   uint32_t chunks);
 
 /* Does a node learn a sum of the hierarchical form in the pieces in which it came from other nodes?
  * Else one rank of it sends the sum that it holds. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Reduce-scatter, all-gather and broadcast over a topology. Nodes, and the ranks inside them, are
- * visited in rotated order (sends begin with the next one, receives with the one before), so that
- * senders and receivers pair up.
+/* Reduce-scatter and all-gather over a topology. Nodes, and the ranks inside them, are visited in
+ * rotated order (sends begin with the next one, receives with the one before), so that senders and
+ * receivers pair up.
  */
 
 #include <stdlib.h>
@@ -198,88 +198,4 @@ static lcomm_status build_allgather(lcomm_schedule *schedule, const lcomm_topo *
 lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo, uint64_t count,
                                    const uint64_t *part_counts) {
   return build_of_parts(schedule, topo, count, part_counts, build_allgather);
-}
-
-/* ------------------------------------------------------------- broadcast */
-
-/* Position `index` of `size` in a binomial tree rooted at 0: its parent is
- * the index without its lowest set bit. */
-static int tree_parent(int index) {
-  return index & (index - 1);
-}
-
-/* The first child's distance is the largest power of two below both the
- * lowest set bit of index (any for the root) and size. */
-static int tree_reach(int index, int size) {
-  int limit = index == 0 ? size : index & -index;
-  int reach = 1;
-  while (reach * 2 < limit) {
-    reach *= 2;
-  }
-  return reach < limit ? reach : 0;
-}
-
-static void send_to_children(lcomm_schedule *schedule, uint32_t slot, const int *ranks, int size,
-                             int index) {
-  for (int reach = tree_reach(index, size); reach > 0; reach /= 2) {
-    if (index + reach < size) {
-      lcomm_schedule_send(schedule, slot, ranks[index + reach]);
-    }
-  }
-}
-
-static int index_of(const int *ranks, int size, int rank) {
-  for (int i = 0; i < size; i++) {
-    if (ranks[i] == rank) {
-      return i;
-    }
-  }
-  return -1;
-}
-
-/* The head of a node takes part in the tree between nodes. */
-static int head_of(const lcomm_topo *topo, int node, int root) {
-  return node == topo->node[root] ? root : lcomm_topo_rank(topo, node, 0);
-}
-
-lcomm_status lcomm_broadcast_build(lcomm_schedule *schedule, const lcomm_topo *topo, int root) {
-  int me = schedule->rank, home = topo->node[me], head = head_of(topo, home, root);
-  lcomm_group node = lcomm_topo_node_group(topo, home, me);
-  if (schedule->count == 0 || topo->size == 1) {
-    return schedule->status;
-  }
-  int room = topo->nodes > node.size ? topo->nodes : node.size;
-  int *tree = malloc((size_t)room * sizeof *tree);
-  if (!tree) {
-    return schedule->status = LCOMM_ERR_MEMORY;
-  }
-  lcomm_span whole = lcomm_span_whole(0, schedule->count);
-  uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_RESULT, schedule->count);
-  if (me == root) {
-    lcomm_schedule_encode(schedule, whole, slot, 1, LCOMM_FEEDBACK_NONE);
-  }
-  if (me == head) {
-    for (int i = 0; i < topo->nodes; i++) {
-      tree[i] = head_of(topo, (topo->node[root] + i) % topo->nodes, root);
-    }
-    int index = index_of(tree, topo->nodes, me);
-    if (index > 0) {
-      lcomm_schedule_receive(schedule, slot, tree[tree_parent(index)]);
-    }
-    send_to_children(schedule, slot, tree, topo->nodes, index);
-  }
-  int head_index = index_of(node.ranks, node.size, head);
-  for (int i = 0; i < node.size; i++) {
-    tree[i] = node.ranks[(head_index + i) % node.size];
-  }
-  int index = index_of(tree, node.size, me);
-  if (index > 0) {
-    lcomm_schedule_receive(schedule, slot, tree[tree_parent(index)]);
-  }
-  send_to_children(schedule, slot, tree, node.size, index);
-  if (me != root) {
-    lcomm_schedule_decode(schedule, slot, whole, LCOMM_NO_SLOT);
-  }
-  free(tree);
-  return schedule->status;
 }

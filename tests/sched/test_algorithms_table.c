@@ -61,7 +61,8 @@ static const algorithm algorithms[] = {
     {"all-gather", ALLGATHER, {0}, SEVERAL_NODES, 0},
     {"all-gather, one node", ALLGATHER, {0}, ONE_NODE, 0},
     {"all-to-all", ALLTOALL, {0}, MOVES, 0},
-    {"broadcast", BROADCAST, {0}, MOVES, 0},
+    {"broadcast, tree", BROADCAST, {0}, MOVES, 0},
+    {"broadcast, chain", BROADCAST, {.chunks = 4}, SEVERAL_NODES, 0},
 };
 
 enum { ALGORITHMS = sizeof(algorithms) / sizeof(algorithms[0]) };
@@ -201,6 +202,7 @@ static void set_letters(double letters[26], const algorithm *a, nodes_shape shap
   letters['N' - 'A'] = shape.nodes;
   letters['L' - 'A'] = shape.each;
   letters['Q' - 'A'] = power_below(shape.nodes);
+  letters['C' - 'A'] = a->shape.chunks;
   letters['S' - 'A'] = (double)vector_count(what, ranks) / (a->kind == ALLTOALL ? 2 : 1);
 }
 

@@ -91,6 +91,7 @@ static void run_moves(const world_shape *shape, uint64_t count, unsigned stride)
                        .shape = {.exchange = LCOMM_EXCHANGE_GATHER, .chunks = 1}};
     run(shape, &what, stride);
   }
+  run(shape, &(collective){BROADCAST, count, .root = 1, .shape = {.chunks = 4}}, stride);
 }
 
 static void run_all(const world_shape *shape, unsigned stride) {

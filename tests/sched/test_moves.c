@@ -193,6 +193,46 @@ static void every_root_reaches_everyone(void **state) {
   }
 }
 
+/* Also where there are fewer elements than chunks. */
+static void chunks_reach_everyone_along_a_chain(void **state) {
+  (void)state;
+  for (int size = 1; size <= 9; size += 2) {
+    for (int root = 0; root < size; root++) {
+      world_shape flat = even_world(1, size), single = even_world(size, 1),
+                  twin = even_world(2, size), wide = even_world(size, 3);
+      collective what = {BROADCAST, .count = 3 * 128 + 11, .root = root, .shape = {.chunks = 3}};
+      run(&flat, what);
+      run(&single, what);
+      what.root = root + size;
+      run(&twin, what);
+      run(&wide, what);
+    }
+  }
+  for (size_t i = 0; i < UNEVEN_WORLDS; i++) {
+    run(&uneven_worlds[i], (collective){BROADCAST, .count = 3, .root = 1, .shape = {.chunks = 5}});
+  }
+}
+
+/* As long as its head passes chunks on while others arrive, no rank sends one to two nodes. */
+static void a_chain_crosses_each_link_between_nodes_once(void **state) {
+  (void)state;
+  sim_world world;
+  world_shape shape = even_world(6, 2);
+  build_world(&world, &shape, &(collective){BROADCAST, .count = 4096, .shape = {.chunks = 8}});
+  for (int rank = 0; rank < world.size; rank++) {
+    const lcomm_schedule *schedule = &world.schedules[rank];
+    uint64_t far = 0;
+    for (uint32_t i = 0; i < schedule->step_count; i++) {
+      const lcomm_step *step = &schedule->steps[i];
+      bool leaves = step->kind == LCOMM_STEP_SEND &&
+                    world.topo.node[step->peer] != world.topo.node[rank];
+      far += leaves ? schedule->slots[step->slot].count : 0;
+    }
+    assert_true(far == (world.topo.local[rank] == 0 && world.topo.node[rank] < 5 ? 4096 : 0));
+  }
+  sim_world_free(&world);
+}
+
 static void parts_that_do_not_fill_the_vector_are_refused(void **state) {
   (void)state;
   static const uint64_t few[] = {1, 2, 3}, many[] = {4, 5, 2}, wrapped[] = {UINT64_MAX, 8, 3};
@@ -206,6 +246,7 @@ static void parts_that_do_not_fill_the_vector_are_refused(void **state) {
   assert_int_equal(lcomm_reduce_scatter_build(schedule, &world.topo, 0, few), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_reduce_scatter_build(schedule, &world.topo, 0, many), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 3, NULL), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_broadcast_build(schedule, &world.topo, 0, 0), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_alltoall_build(schedule, &world.topo, 1), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_alltoall_build(schedule, &world.topo, UINT64_MAX / 3), LCOMM_ERR_ARGUMENT);
   sim_world_free(&world);
@@ -218,6 +259,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(uneven_parts_are_summed_on_their_ranks),
     cmocka_unit_test(all_to_all_turns_the_matrix),
     cmocka_unit_test(every_root_reaches_everyone),
+    cmocka_unit_test(chunks_reach_everyone_along_a_chain),
+    cmocka_unit_test(a_chain_crosses_each_link_between_nodes_once),
     cmocka_unit_test(parts_that_do_not_fill_the_vector_are_refused),
 };
 RUN_TESTS(tests)

@@ -49,7 +49,8 @@ typedef struct collective {
   uint64_t count;              /* of a whole vector, or of each segment */
   int root;                    /* of a broadcast */
   const uint64_t *part_counts; /* of uneven parts */
-  lcomm_allreduce_shape shape; /* of an all-reduce, and of a barrier, which is one */
+  lcomm_allreduce_shape shape; /* of an all-reduce, and of a barrier, which is one; of a broadcast
+                                * its chunks, 0 is 1 */
 } collective;
 
 static inline uint64_t vector_count(const collective *what, int size) {
@@ -92,7 +93,8 @@ static inline lcomm_status build_schedule(lcomm_schedule *schedule, const lcomm_
   case ALLTOALL:
     return lcomm_alltoall_build(schedule, topo, what->count);
   case BROADCAST:
-    return lcomm_broadcast_build(schedule, topo, what->root);
+    return lcomm_broadcast_build(schedule, topo, what->root,
+                                 what->shape.chunks > 0 ? what->shape.chunks : 1);
   }
   return lcomm_allreduce_build(schedule, topo, &what->shape);
 }
