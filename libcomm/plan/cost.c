@@ -138,12 +138,11 @@ static void add_links(const lcomm_plan *plan, const lcomm_topo *topo, const way 
 /* Rounds of messages of the exchange that is farthest. */
 static double net_rounds(const lcomm_plan *plan, const lcomm_topo *topo) {
   int parties = plan->shape.hierarchical ? topo->nodes : topo->size;
-  if (plan->collective == LCOMM_COLLECTIVE_BROADCAST && plan->shape.chunks > 1) {
-    return topo->nodes - 1;
+  if (plan->collective == LCOMM_COLLECTIVE_ALLREDUCE) {
+    return (double)lcomm_exchange_cost_of(plan->shape.exchange, parties, 0).rounds;
   }
-  return plan->collective == LCOMM_COLLECTIVE_ALLREDUCE
-             ? (double)lcomm_exchange_cost_of(plan->shape.exchange, parties, 0).rounds
-             : 1;
+  bool around = plan->shape.exchange == LCOMM_EXCHANGE_RING || plan->shape.chunks > 1;
+  return around ? topo->nodes - 1 : 1;
 }
 
 static void add_latency(const lcomm_plan *plan, const lcomm_topo *topo, const way *it,

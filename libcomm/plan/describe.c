@@ -14,6 +14,9 @@ static void describe_algorithm(lcomm_writer *w, const lcomm_plan *plan, const lc
   if (plan->collective != LCOMM_COLLECTIVE_ALLREDUCE) {
     lcomm_write(w, "  algorithm   %s over %d node%s", lcomm_collective_name(plan->collective),
                 topo->nodes, topo->nodes == 1 ? "" : "s");
+    if (plan->shape.exchange == LCOMM_EXCHANGE_RING) {
+      lcomm_write(w, ", a ring");
+    }
     if (plan->shape.chunks > 1) {
       lcomm_write(w, ", a chain, %u chunks", plan->shape.chunks);
     }

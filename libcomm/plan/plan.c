@@ -120,10 +120,12 @@ static lcomm_status build(lcomm_plan *plan, const lcomm_topo *topo) {
     return lcomm_allreduce_build(&plan->schedule, topo, &plan->shape);
   case LCOMM_COLLECTIVE_REDUCE_SCATTER:
   case LCOMM_COLLECTIVE_REDUCE_SCATTERV:
-    return lcomm_reduce_scatter_build(&plan->schedule, topo, plan->count, plan->part_counts);
+    return lcomm_reduce_scatter_build(&plan->schedule, topo, plan->count, plan->part_counts,
+                                      plan->shape.exchange);
   case LCOMM_COLLECTIVE_ALLGATHER:
   case LCOMM_COLLECTIVE_ALLGATHERV:
-    return lcomm_allgather_build(&plan->schedule, topo, plan->count, plan->part_counts);
+    return lcomm_allgather_build(&plan->schedule, topo, plan->count, plan->part_counts,
+                                 plan->shape.exchange);
   case LCOMM_COLLECTIVE_ALLTOALL:
     return lcomm_alltoall_build(&plan->schedule, topo, plan->count);
   case LCOMM_COLLECTIVE_BROADCAST:

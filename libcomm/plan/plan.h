@@ -113,7 +113,8 @@ typedef struct lcomm_plan {
   lcomm_codec_spec stages[LCOMM_STAGE_COUNT];
   lcomm_plan_auto automatic;
   bool checksum;
-  lcomm_allreduce_shape shape; /* of an all-reduce; of a broadcast its chunks */
+  lcomm_allreduce_shape shape; /* of an all-reduce; chunks of a broadcast, exchange (direct or
+                                  ring) of a reduce-scatter and an all-gather */
   lcomm_schedule schedule;     /* mine, linked and verified */
   lcomm_slot_size *slot_sizes; /* of each slot */
   uint64_t *segment_ends;

@@ -138,6 +138,17 @@ static bool suits_ring(const lcomm_plan *plan, const lcomm_topo *topo, int ranks
          piece_bytes >= RING_HOP_BYTES;
 }
 
+/* The same of segments: an exact reduce-scatter, and an all-gather. What error feedback keeps is
+ * told by the direct form (lcomm_plan_feedback). */
+static bool moves_in_ring(const lcomm_plan *plan, const lcomm_topo *topo) {
+  uint64_t segment = plan->vector_count * plan->element_size / (uint64_t)topo->size;
+  bool has_one = lcomm_collective_scatters(plan->collective) ||
+                 plan->collective == LCOMM_COLLECTIVE_ALLGATHER ||
+                 plan->collective == LCOMM_COLLECTIVE_ALLGATHERV;
+  return has_one && topo->nodes > 2 && keeps_sums(plan, LCOMM_STAGE_NET) && !plan->error_feedback &&
+         segment >= RING_HOP_BYTES;
+}
+
 /* A message between hosts costs a rank some 15 us of its processor over TCP, whatever its
  * size, so a few partners may beat all peers. Partial sums must travel as they are. */
 static bool suits_pairs(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_stage stage) {
@@ -290,6 +301,9 @@ void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
   }
   if (plan->collective == LCOMM_COLLECTIVE_BROADCAST) {
     plan->shape.chunks = lcomm_select_broadcast_chunks(plan, topo);
+  }
+  if (moves_in_ring(plan, topo)) {
+    plan->shape.exchange = LCOMM_EXCHANGE_RING;
   }
   if (plan->collective != LCOMM_COLLECTIVE_ALLREDUCE) {
     return;

@@ -67,8 +67,8 @@ static int log2_up(int value) {
 }
 
 /* In chunks the vector goes along a chain, whose last node begins as many chunks late as there are
- * nodes between; in one piece down a tree, whose root sends it lg(nodes) times. Two nodes have nothing
- * to win unless one of them has ranks that are told while the rest arrives. */
+ * nodes between; in one piece down a tree, whose root sends it lg(nodes) times. Two nodes have
+ * nothing to win unless one of them has ranks that are told while the rest arrives. */
 uint32_t lcomm_select_broadcast_chunks(const lcomm_plan *plan, const lcomm_topo *topo) {
   uint64_t size = topo->all_have_devices ? DEVICE_CHUNK_BYTES : CHAIN_CHUNK_BYTES;
   uint64_t chunks = plan->vector_count * plan->element_size / size;

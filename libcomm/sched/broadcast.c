@@ -24,8 +24,8 @@ typedef struct broadcast {
   bool chain;
 } broadcast;
 
-/* Place `index` of `size` in a binomial tree rooted at 0: its parent is the index without its lowest
- * set bit. */
+/* Place `index` of `size` in a binomial tree rooted at 0: its parent is the index without its
+ * lowest set bit. */
 static int tree_parent(int index) {
   return index & (index - 1);
 }

@@ -42,20 +42,22 @@ lcomm_status lcomm_allreduce_build(lcomm_schedule *schedule, const lcomm_topo *t
                                    const lcomm_allreduce_shape *shape);
 
 /* The vector is size segments, of part_counts[r] elements or, where that is NULL, of `count` each;
- * segment r ends up summed on rank r. Reduced inside each node first. The schedule has as many
- * elements as all segments together. */
+ * segment r ends up summed on rank r. Reduced inside each node first, then by a ring of the nodes,
+ * or straight to its rank (any other kind). The schedule has as many elements as all segments
+ * together. */
 lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_topo *topo,
-                                        uint64_t count, const uint64_t *part_counts);
+                                        uint64_t count, const uint64_t *part_counts,
+                                        lcomm_exchange_kind kind);
 
 /* The rank of node `node` that sums its contributions to the segment of `owner`: the owner
  * itself on its own node, elsewhere the one with the same local rank (wrapped around in
  * smaller nodes). It speaks for that segment of an all-gather, too. */
 int lcomm_reduce_scatter_collector(const lcomm_topo *topo, int node, int owner);
 
-/* Segments likewise: that of rank r goes to everyone, once over each link between nodes, then
- * inside the nodes. */
+/* Segments and kind likewise: that of rank r goes to everyone, once to each node, then inside the
+ * nodes. */
 lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo, uint64_t count,
-                                   const uint64_t *part_counts);
+                                   const uint64_t *part_counts, lcomm_exchange_kind kind);
 
 /* The vector is an input of size segments of `count` elements, then an output
  * of as many. Segment r of the input goes to rank r; the output's segment s

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "libcomm/sched/builders.h"
+#include "libcomm/sched/move_parts.h"
 
 int lcomm_reduce_scatter_collector(const lcomm_topo *topo, int node, int owner) {
   return lcomm_topo_rank(topo, node, topo->local[owner] % topo->node_size[node]);
@@ -20,18 +20,10 @@ static int speaker(const lcomm_topo *topo, int node, int rank) {
 
 /* ----------------------------------------------------------------- parts */
 
-/* Part r of the vector is rank r's: elements begins[r] up to begins[r + 1]. */
-static lcomm_span part_of(const uint64_t *begins, int rank) {
-  return lcomm_span_whole(begins[rank], begins[rank + 1] - begins[rank]);
-}
-
-typedef lcomm_status build_function(lcomm_schedule *schedule, const lcomm_topo *topo,
-                                    const uint64_t *begins);
-
 /* Part r has part_counts[r] elements, or `count` where that is NULL. ARGUMENT unless the parts fill
  * the vector. */
 static lcomm_status build_of_parts(lcomm_schedule *schedule, const lcomm_topo *topo, uint64_t count,
-                                   const uint64_t *part_counts, build_function *build) {
+                                   const uint64_t *part_counts, lcomm_parts_build *build) {
   uint64_t *begins = malloc(((size_t)topo->size + 1) * sizeof *begins);
   if (!begins) {
     return schedule->status = LCOMM_ERR_MEMORY;
@@ -66,25 +58,28 @@ static void sum_over_nodes(lcomm_schedule *schedule, const lcomm_topo *topo, lco
   lcomm_schedule_sum(schedule, span, sources, (uint32_t)topo->nodes, LCOMM_FEEDBACK_KEEP);
 }
 
+bool lcomm_part_sum_in_node(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_group node,
+                            lcomm_span span, int collector, uint32_t *sources) {
+  bool mine =
+      node.size == 1 || lcomm_collect_build(schedule, node, span, topo->local[collector], sources);
+  if (mine && topo->nodes == 1 && node.size > 1) {
+    lcomm_schedule_sum(schedule, span, sources, (uint32_t)node.size, LCOMM_FEEDBACK_NONE);
+  } else if (mine && node.size > 1) {
+    lcomm_schedule_partial(schedule, span, sources, (uint32_t)node.size);
+  }
+  return mine;
+}
+
 /* My node's sum of the segment of `owner`, on the rank that speaks for it. */
 static void sum_in_node(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_group node,
                         const uint64_t *begins, int owner, uint32_t *sources) {
-  lcomm_span span = part_of(begins, owner);
+  lcomm_span span = lcomm_part_of(begins, owner);
   if (span.count == 0) {
     return;
   }
   int collector = speaker(topo, topo->node[schedule->rank], owner);
-  bool mine =
-      node.size == 1 || lcomm_collect_build(schedule, node, span, topo->local[collector], sources);
-  if (!mine) {
-    return;
-  }
-  if (topo->nodes == 1 && node.size > 1) {
-    lcomm_schedule_sum(schedule, span, sources, (uint32_t)node.size, LCOMM_FEEDBACK_NONE);
-  } else if (node.size > 1) {
-    lcomm_schedule_partial(schedule, span, sources, (uint32_t)node.size);
-  }
-  if (owner != schedule->rank) {
+  bool mine = lcomm_part_sum_in_node(schedule, topo, node, span, collector, sources);
+  if (mine && owner != schedule->rank) {
     uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, span.count);
     lcomm_schedule_encode(schedule, span, slot, 1, LCOMM_FEEDBACK_SEND);
     lcomm_schedule_send(schedule, slot, owner);
@@ -117,27 +112,30 @@ static lcomm_status build_reduce_scatter(lcomm_schedule *schedule, const lcomm_t
   for (int i = 1; i <= node.size; i++) {
     sum_for_collector(schedule, topo, node, begins, (node.me + i) % node.size, sources);
   }
-  if (topo->nodes > 1 && part_of(begins, me).count > 0) {
-    sum_over_nodes(schedule, topo, part_of(begins, me), sources);
+  if (topo->nodes > 1 && lcomm_part_of(begins, me).count > 0) {
+    sum_over_nodes(schedule, topo, lcomm_part_of(begins, me), sources);
   }
   free(sources);
   return schedule->status;
 }
 
 lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_topo *topo,
-                                        uint64_t count, const uint64_t *part_counts) {
-  return build_of_parts(schedule, topo, count, part_counts, build_reduce_scatter);
+                                        uint64_t count, const uint64_t *part_counts,
+                                        lcomm_exchange_kind kind) {
+  lcomm_parts_build *build =
+      kind == LCOMM_EXCHANGE_RING ? lcomm_reduce_scatter_ring : build_reduce_scatter;
+  return build_of_parts(schedule, topo, count, part_counts, build);
 }
 
 /* ------------------------------------------------------------ all-gather */
 
-static void send_to_node(lcomm_schedule *schedule, lcomm_group node, uint32_t slot) {
+void lcomm_part_to_node(lcomm_schedule *schedule, lcomm_group node, uint32_t slot) {
   for (int i = 1; i < node.size; i++) {
     lcomm_schedule_send(schedule, slot, node.ranks[(node.me + i) % node.size]);
   }
 }
 
-static uint32_t receive_part(lcomm_schedule *schedule, lcomm_span part, int from) {
+uint32_t lcomm_part_receive(lcomm_schedule *schedule, lcomm_span part, int from) {
   uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_RESULT, part.count);
   lcomm_schedule_receive(schedule, slot, from);
   lcomm_schedule_decode(schedule, slot, part, LCOMM_NO_SLOT);
@@ -155,7 +153,7 @@ static void publish_my_part(lcomm_schedule *schedule, const lcomm_topo *topo, lc
   for (int i = 1; i < topo->nodes; i++) {
     lcomm_schedule_send(schedule, mine, speaker(topo, (home + i) % topo->nodes, me));
   }
-  send_to_node(schedule, node, mine);
+  lcomm_part_to_node(schedule, node, mine);
 }
 
 /* The part of a rank of another node, from it or from its speaker here. */
@@ -165,9 +163,9 @@ static void gather_remote_part(lcomm_schedule *schedule, const lcomm_topo *topo,
   if (part.count == 0) {
     return;
   }
-  uint32_t slot = receive_part(schedule, part, collector == me ? owner : collector);
+  uint32_t slot = lcomm_part_receive(schedule, part, collector == me ? owner : collector);
   if (collector == me) {
-    send_to_node(schedule, node, slot);
+    lcomm_part_to_node(schedule, node, slot);
   }
 }
 
@@ -178,24 +176,25 @@ static lcomm_status build_allgather(lcomm_schedule *schedule, const lcomm_topo *
   if (topo->size == 1) {
     return schedule->status;
   }
-  publish_my_part(schedule, topo, node, part_of(begins, me));
+  publish_my_part(schedule, topo, node, lcomm_part_of(begins, me));
   for (int i = 1; i < node.size; i++) {
     int owner = node.ranks[(node.me + node.size - i) % node.size];
-    if (part_of(begins, owner).count > 0) {
-      receive_part(schedule, part_of(begins, owner), owner);
+    if (lcomm_part_of(begins, owner).count > 0) {
+      lcomm_part_receive(schedule, lcomm_part_of(begins, owner), owner);
     }
   }
   for (int i = 1; i < topo->nodes; i++) {
     int other = (home + topo->nodes - i) % topo->nodes;
     for (int local = 0; local < topo->node_size[other]; local++) {
       int owner = lcomm_topo_rank(topo, other, local);
-      gather_remote_part(schedule, topo, node, part_of(begins, owner), owner);
+      gather_remote_part(schedule, topo, node, lcomm_part_of(begins, owner), owner);
     }
   }
   return schedule->status;
 }
 
 lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo, uint64_t count,
-                                   const uint64_t *part_counts) {
-  return build_of_parts(schedule, topo, count, part_counts, build_allgather);
+                                   const uint64_t *part_counts, lcomm_exchange_kind kind) {
+  lcomm_parts_build *build = kind == LCOMM_EXCHANGE_RING ? lcomm_allgather_ring : build_allgather;
+  return build_of_parts(schedule, topo, count, part_counts, build);
 }

@@ -90,6 +90,37 @@ static void a_long_broadcast_between_nodes_goes_in_chunks(void **state) {
   }
 }
 
+/* Partial sums travel around it; what error feedback keeps has another form. */
+static void long_segments_of_several_nodes_go_around_a_ring(void **state) {
+  (void)state;
+  enum { SEGMENT = (64 << 10) / sizeof(float) };
+  static const struct {
+    const char *policy;
+    lcomm_collective collective;
+    int ranks, nodes;
+    uint64_t count;
+    bool error_feedback, ring;
+  } cases[] = {
+      {"", LCOMM_COLLECTIVE_REDUCE_SCATTER, 8, 4, SEGMENT, false, true},
+      {"", LCOMM_COLLECTIVE_REDUCE_SCATTER, 8, 4, SEGMENT - 1, false, false},
+      {"", LCOMM_COLLECTIVE_REDUCE_SCATTER, 8, 2, SEGMENT, false, false},
+      {"net=int8", LCOMM_COLLECTIVE_REDUCE_SCATTER, 8, 4, SEGMENT, false, false},
+      {"net=int8+ef warmup=9", LCOMM_COLLECTIVE_REDUCE_SCATTER, 8, 4, SEGMENT, true, false},
+      {"net=int8", LCOMM_COLLECTIVE_ALLGATHER, 3, 3, SEGMENT, false, true},
+      {"", LCOMM_COLLECTIVE_ALLGATHER, 3, 3, SEGMENT - 1, false, false},
+      {"", LCOMM_COLLECTIVE_ALLTOALL, 3, 3, SEGMENT, false, false},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    lcomm_plan_request request = {.collective = cases[i].collective,
+                                  .count = cases[i].count,
+                                  .dtype = LCOMM_FLOAT32,
+                                  .error_feedback = cases[i].error_feedback};
+    lcomm_plan *plan = make_plan(cases[i].policy, cases[i].ranks, cases[i].nodes, 0, request);
+    assert_true((plan->shape.exchange == LCOMM_EXCHANGE_RING) == cases[i].ring);
+    lcomm_plan_destroy(plan);
+  }
+}
+
 static void topk_over_many_nodes_is_sparse_and_in_one_chunk(void **state) {
   (void)state;
   lcomm_plan *plan = make_plan("net=topk:0.01+ef", 8, 4, 0, allreduce_of(LARGE));
@@ -297,6 +328,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(two_sides_of_a_lossy_dense_codec_quantise_once),
     cmocka_unit_test(two_sides_of_a_short_exact_sum_take_one_round),
     cmocka_unit_test(topk_over_many_nodes_is_sparse_and_in_one_chunk),
+    cmocka_unit_test(long_segments_of_several_nodes_go_around_a_ring),
     cmocka_unit_test(a_long_broadcast_between_nodes_goes_in_chunks),
     cmocka_unit_test(short_topk_is_gathered_from_few_nodes),
     cmocka_unit_test(a_dense_topk_result_travels_as_int8),

@@ -92,6 +92,11 @@ static void run_moves(const world_shape *shape, uint64_t count, unsigned stride)
     run(shape, &what, stride);
   }
   run(shape, &(collective){BROADCAST, count, .root = 1, .shape = {.chunks = 4}}, stride);
+  for (int kind = REDUCE_SCATTER; kind <= ALLGATHERV; kind++) {
+    collective what = {(collective_kind)kind, count, .part_counts = parts,
+                       .shape = {.exchange = LCOMM_EXCHANGE_RING}};
+    run(shape, &what, stride);
+  }
 }
 
 static void run_all(const world_shape *shape, unsigned stride) {

@@ -107,8 +107,9 @@ static void run_one(const world_shape *shape, const collective *what, sim_option
 
 /* Sums also through lossy stages: their grids keep whole numbers as they are. */
 static void run(const world_shape *shape, collective what) {
+  bool sums = what.kind == REDUCE_SCATTER || what.kind == REDUCE_SCATTERV;
   for (unsigned variant = 0; variant < 8; variant++) {
-    if (what.kind == REDUCE_SCATTER || what.kind == REDUCE_SCATTERV) {
+    if (sums && !passes_sums_on(what.shape.exchange)) {
       run_one(shape, &what, options_of(variant));
     } else if (!(variant & 2)) {
       run_one(shape, &what, exact_options_of(variant));
@@ -146,27 +147,41 @@ static void segments_arrive_everywhere(void **state) {
   run_one(&largest, &(collective){ALLGATHER, .count = 1}, exact_options_of(1));
 }
 
-static void run_uneven(collective_kind kind) {
+static void run_uneven(collective_kind kind, lcomm_exchange_kind exchange) {
   uint64_t growing[MOST_RANKS], gaps[MOST_RANKS], last[MOST_RANKS] = {0}, none[MOST_RANKS] = {0};
   for (int i = 0; i < MOST_RANKS; i++) {
     growing[i] = (uint64_t)i;
     gaps[i] = i % 3 == 1 ? 5 : 0;
   }
   last[0] = 7;
-  run_on_all_worlds((collective){kind, .part_counts = growing});
-  run_on_all_worlds((collective){kind, .part_counts = gaps});
-  run_on_all_worlds((collective){kind, .part_counts = last});
-  run_on_all_worlds((collective){kind, .part_counts = none});
+  run_on_all_worlds((collective){kind, .part_counts = growing, .shape = {.exchange = exchange}});
+  run_on_all_worlds((collective){kind, .part_counts = gaps, .shape = {.exchange = exchange}});
+  run_on_all_worlds((collective){kind, .part_counts = last, .shape = {.exchange = exchange}});
+  run_on_all_worlds((collective){kind, .part_counts = none, .shape = {.exchange = exchange}});
+}
+
+static void segments_are_summed_around_a_ring(void **state) {
+  (void)state;
+  run_on_all_worlds(
+      (collective){REDUCE_SCATTER, .count = 4, .shape = {.exchange = LCOMM_EXCHANGE_RING}});
+}
+
+static void segments_arrive_around_a_ring(void **state) {
+  (void)state;
+  run_on_all_worlds(
+      (collective){ALLGATHER, .count = 3, .shape = {.exchange = LCOMM_EXCHANGE_RING}});
 }
 
 static void uneven_parts_arrive_everywhere(void **state) {
   (void)state;
-  run_uneven(ALLGATHERV);
+  run_uneven(ALLGATHERV, LCOMM_EXCHANGE_DIRECT);
+  run_uneven(ALLGATHERV, LCOMM_EXCHANGE_RING);
 }
 
 static void uneven_parts_are_summed_on_their_ranks(void **state) {
   (void)state;
-  run_uneven(REDUCE_SCATTERV);
+  run_uneven(REDUCE_SCATTERV, LCOMM_EXCHANGE_DIRECT);
+  run_uneven(REDUCE_SCATTERV, LCOMM_EXCHANGE_RING);
 }
 
 static void all_to_all_turns_the_matrix(void **state) {
@@ -213,6 +228,32 @@ static void chunks_reach_everyone_along_a_chain(void **state) {
   }
 }
 
+/* Of each node's ranks one hears from the node before it, and tells the one behind it, for each
+ * part. */
+static void a_ring_has_one_sender_to_each_node(void **state) {
+  (void)state;
+  static const collective_kind kinds[] = {REDUCE_SCATTER, ALLGATHER};
+  world_shape shape = even_world(5, 3);
+  for (int k = 0; k < 2; k++) {
+    sim_world world;
+    build_world(&world, &shape,
+                &(collective){kinds[k], .count = 8, .shape = {.exchange = LCOMM_EXCHANGE_RING}});
+    for (int rank = 0; rank < world.size; rank++) {
+      const lcomm_schedule *schedule = &world.schedules[rank];
+      int home = world.topo.node[rank], far = 0;
+      for (uint32_t i = 0; i < schedule->step_count; i++) {
+        const lcomm_step *step = &schedule->steps[i];
+        int other = lcomm_step_is_message(step) ? world.topo.node[step->peer] : home;
+        int next = step->kind == LCOMM_STEP_SEND ? (home + 1) % 5 : (home + 4) % 5;
+        assert_true(other == home || other == next);
+        far += other != home;
+      }
+      assert_int_equal(far, 2 * 4);
+    }
+    sim_world_free(&world);
+  }
+}
+
 /* As long as its head passes chunks on while others arrive, no rank sends one to two nodes. */
 static void a_chain_crosses_each_link_between_nodes_once(void **state) {
   (void)state;
@@ -224,8 +265,8 @@ static void a_chain_crosses_each_link_between_nodes_once(void **state) {
     uint64_t far = 0;
     for (uint32_t i = 0; i < schedule->step_count; i++) {
       const lcomm_step *step = &schedule->steps[i];
-      bool leaves = step->kind == LCOMM_STEP_SEND &&
-                    world.topo.node[step->peer] != world.topo.node[rank];
+      bool leaves =
+          step->kind == LCOMM_STEP_SEND && world.topo.node[step->peer] != world.topo.node[rank];
       far += leaves ? schedule->slots[step->slot].count : 0;
     }
     assert_true(far == (world.topo.local[rank] == 0 && world.topo.node[rank] < 5 ? 4096 : 0));
@@ -240,12 +281,18 @@ static void parts_that_do_not_fill_the_vector_are_refused(void **state) {
   world_shape shape = even_world(1, 3);
   build_world(&world, &shape, &(collective){BROADCAST, .count = 10});
   lcomm_schedule *schedule = &world.schedules[0];
-  assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 0, few), LCOMM_ERR_ARGUMENT);
-  assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 0, many), LCOMM_ERR_ARGUMENT);
-  assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 0, wrapped), LCOMM_ERR_ARGUMENT);
-  assert_int_equal(lcomm_reduce_scatter_build(schedule, &world.topo, 0, few), LCOMM_ERR_ARGUMENT);
-  assert_int_equal(lcomm_reduce_scatter_build(schedule, &world.topo, 0, many), LCOMM_ERR_ARGUMENT);
-  assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 3, NULL), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 0, few, LCOMM_EXCHANGE_DIRECT),
+                   LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 0, many, LCOMM_EXCHANGE_RING),
+                   LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 0, wrapped, LCOMM_EXCHANGE_DIRECT),
+                   LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_reduce_scatter_build(schedule, &world.topo, 0, few, LCOMM_EXCHANGE_DIRECT),
+                   LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_reduce_scatter_build(schedule, &world.topo, 0, many, LCOMM_EXCHANGE_RING),
+                   LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_allgather_build(schedule, &world.topo, 3, NULL, LCOMM_EXCHANGE_RING),
+                   LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_broadcast_build(schedule, &world.topo, 0, 0), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_alltoall_build(schedule, &world.topo, 1), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_alltoall_build(schedule, &world.topo, UINT64_MAX / 3), LCOMM_ERR_ARGUMENT);
@@ -255,11 +302,14 @@ static void parts_that_do_not_fill_the_vector_are_refused(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(segments_are_summed_on_their_ranks),
     cmocka_unit_test(segments_arrive_everywhere),
+    cmocka_unit_test(segments_are_summed_around_a_ring),
+    cmocka_unit_test(segments_arrive_around_a_ring),
     cmocka_unit_test(uneven_parts_arrive_everywhere),
     cmocka_unit_test(uneven_parts_are_summed_on_their_ranks),
     cmocka_unit_test(all_to_all_turns_the_matrix),
     cmocka_unit_test(every_root_reaches_everyone),
     cmocka_unit_test(chunks_reach_everyone_along_a_chain),
+    cmocka_unit_test(a_ring_has_one_sender_to_each_node),
     cmocka_unit_test(a_chain_crosses_each_link_between_nodes_once),
     cmocka_unit_test(parts_that_do_not_fill_the_vector_are_refused),
 };

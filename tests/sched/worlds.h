@@ -50,7 +50,7 @@ typedef struct collective {
   int root;                    /* of a broadcast */
   const uint64_t *part_counts; /* of uneven parts */
   lcomm_allreduce_shape shape; /* of an all-reduce, and of a barrier, which is one; of a broadcast
-                                * its chunks, 0 is 1 */
+                                * its chunks, 0 is 1; of segments its exchange */
 } collective;
 
 static inline uint64_t vector_count(const collective *what, int size) {
@@ -83,13 +83,15 @@ static inline lcomm_status build_schedule(lcomm_schedule *schedule, const lcomm_
   case BARRIER:
     break;
   case REDUCE_SCATTER:
-    return lcomm_reduce_scatter_build(schedule, topo, what->count, NULL);
+    return lcomm_reduce_scatter_build(schedule, topo, what->count, NULL, what->shape.exchange);
   case REDUCE_SCATTERV:
-    return lcomm_reduce_scatter_build(schedule, topo, what->count, what->part_counts);
+    return lcomm_reduce_scatter_build(schedule, topo, what->count, what->part_counts,
+                                      what->shape.exchange);
   case ALLGATHER:
-    return lcomm_allgather_build(schedule, topo, what->count, NULL);
+    return lcomm_allgather_build(schedule, topo, what->count, NULL, what->shape.exchange);
   case ALLGATHERV:
-    return lcomm_allgather_build(schedule, topo, what->count, what->part_counts);
+    return lcomm_allgather_build(schedule, topo, what->count, what->part_counts,
+                                 what->shape.exchange);
   case ALLTOALL:
     return lcomm_alltoall_build(schedule, topo, what->count);
   case BROADCAST:
