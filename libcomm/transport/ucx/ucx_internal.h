@@ -80,6 +80,10 @@ void lcomm_ucx_progress(lcomm_ucx_transport *t);
 /* Make progress until the request is over or the time is; false then. */
 bool lcomm_ucx_wait(lcomm_ucx_transport *t, void *request, double deadline_s);
 
+/* Is the message here that a request has just been posted for? Else none will come, so the request
+ * is cancelled and given back. */
+bool lcomm_ucx_has_come(lcomm_ucx_transport *t, void *request, double deadline_s);
+
 /* transfer: whose watcher is told once it is over; NULL: nobody's. */
 void *lcomm_ucx_send(lcomm_ucx_transport *t, int peer, ucp_tag_t tag, const void *bytes,
                      size_t size, lcomm_transfer *transfer);

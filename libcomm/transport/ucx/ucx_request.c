@@ -46,6 +46,16 @@ bool lcomm_ucx_wait(lcomm_ucx_transport *t, void *request, double deadline_s) {
   return true;
 }
 
+bool lcomm_ucx_has_come(lcomm_ucx_transport *t, void *request, double deadline_s) {
+  if (lcomm_ucx_state(request) != UCS_INPROGRESS) {
+    return true;
+  }
+  lcomm_ucx.ucp_request_cancel(t->place.worker, request);
+  lcomm_ucx_wait(t, request, deadline_s);
+  lcomm_ucx_release(request);
+  return false;
+}
+
 /* All memory is the host's: saying so spares UCX the search in its tables. */
 static const ucp_request_param_t of_host = {
     .op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE,

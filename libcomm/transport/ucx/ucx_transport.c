@@ -4,7 +4,9 @@
 /* Messages over UCX, for links between hosts: InfiniBand, RoCE or TCP, as UCX
  * finds them.
  *
- * Once a link has failed, all messages of that peer that are not over fail.
+ * Once a link has failed, all messages of that peer that are not over fail, except
+ * those that have come before and were not asked for: a peer that has sent its last
+ * message may leave before that one is received.
  * The bytes of a cancelled send may still be read, and are never written,
  * until the transport is closed. A cancelled receive is written no more when
  * cancel returns; for that a message whose beginning has come is waited for
@@ -94,22 +96,20 @@ static lcomm_status started(lcomm_ucx_transport *t, record *r, void *request,
   return status;
 }
 
-/* A transfer to or from a peer that cannot be reached has failed. */
-static lcomm_status begin(lcomm_transport *transport, record *r, lcomm_transfer *transfer) {
-  lcomm_status status = check_link(of(transport), r->peer);
-  lcomm_completion_begin(transport, transfer);
-  if (status != LCOMM_OK) {
-    r->state = FAILED;
-    store(transfer, r);
-  }
-  return status;
+static lcomm_status fail(lcomm_transfer *transfer, record *r) {
+  r->state = FAILED;
+  store(transfer, r);
+  return LCOMM_ERR_TRANSPORT;
 }
 
 static lcomm_status ucx_send(lcomm_transport *transport, int peer, uint32_t tag, const void *bytes,
                              size_t size, lcomm_transfer *transfer) {
   lcomm_ucx_transport *t = of(transport);
   record r = {.size = size, .peer = peer, .state = SENDING};
-  LCOMM_TRY(begin(transport, &r, transfer));
+  lcomm_completion_begin(transport, transfer);
+  if (check_link(t, peer) != LCOMM_OK) {
+    return fail(transfer, &r);
+  }
   return started(t, &r, lcomm_ucx_send(t, peer, lcomm_ucx_tag(t->rank, tag), bytes, size, transfer),
                  transfer);
 }
@@ -118,9 +118,16 @@ static lcomm_status ucx_receive(lcomm_transport *transport, int peer, uint32_t t
                                 size_t capacity, lcomm_transfer *transfer) {
   lcomm_ucx_transport *t = of(transport);
   record r = {.peer = peer, .state = RECEIVING};
-  LCOMM_TRY(begin(transport, &r, transfer));
+  lcomm_completion_begin(transport, transfer);
+  bool linked = check_link(t, peer) == LCOMM_OK;
+  if (!linked && (!t->place.worker || !t->peers[peer].endpoint)) {
+    return fail(transfer, &r);
+  }
   void *request =
       lcomm_ucx_receive(t, lcomm_ucx_tag(peer, tag), LCOMM_UCX_TAG_ALL, bytes, capacity, transfer);
+  if (!linked && !lcomm_ucx_has_come(t, request, lcomm_clock_s() + ABANDON_S)) {
+    return fail(transfer, &r);
+  }
   return started(t, &r, request, transfer);
 }
 
@@ -166,9 +173,14 @@ static lcomm_status abandon(lcomm_ucx_transport *t, record *r) {
   return link_failed(t, r->peer);
 }
 
-/* The next state of a message whose request has not been seen to be over. */
+/* The next state of a message whose request has not been seen to be over. What came before a link
+ * failed may still lie in a socket. */
 static lcomm_status look(lcomm_ucx_transport *t, record *r) {
   ucs_status_t status = ask(r);
+  if (status == UCS_INPROGRESS && t->peers[r->peer].failed != UCS_OK) {
+    lcomm_ucx_progress(t);
+    status = ask(r);
+  }
   if (status == UCS_INPROGRESS) {
     return t->peers[r->peer].failed == UCS_OK ? LCOMM_OK : abandon(t, r);
   }

@@ -87,6 +87,32 @@ static void peer_that_dies_in_the_middle_of_a_message_is_named(forked *self) {
   free(bytes);
 }
 
+/* The last message of a peer lies here when the peer leaves, and is asked for later. */
+static void last_message_of_a_peer_that_left_is_received(forked *self) {
+  party p = open_party(self);
+  lcomm_transfer transfer;
+  unsigned char byte = 7;
+  if (self->rank == 0) {
+    send_to(&p, 1, 1, &byte, 1, &transfer);
+    expect_end(&p, &transfer, 1);
+    p.v->close(p.t, true);
+    return;
+  }
+  const lcomm_ucx_peer *left = &((lcomm_ucx_transport *)p.t)->peers[0];
+  double deadline_s = lcomm_clock_s() + LIMIT_S;
+  while (left->failed == UCS_OK) {
+    p.v->progress(p.t);
+    forked_require(self, lcomm_clock_s() < deadline_s, "its end is not noticed");
+  }
+  byte = 0;
+  receive_from(&p, 0, 1, &byte, 1, &transfer);
+  expect_end(&p, &transfer, 1);
+  forked_require(self, byte == 7, "%d came", byte);
+  lcomm_status status = p.v->receive(p.t, 0, 1, &byte, 1, &transfer);
+  expect_failure(&p, status, "rank 0 (host here)", "broke");
+  close_in_time(&p);
+}
+
 /* Close with messages of all kinds in flight, towards peers that do nothing. */
 static void close_ends_whatever_is_under_way(forked *self) {
   enum { MANY = 40 };
@@ -250,6 +276,7 @@ static void rank_without_the_library_does_not_hold_up_the_others(forked *self) {
 static const struct CMUnitTest tests[] = {
     UCX_TEST_DYING(killed_peer_is_named_and_the_others_go_on, 3, 2),
     UCX_TEST_DYING(peer_that_dies_in_the_middle_of_a_message_is_named, 2, 1),
+    UCX_TEST(last_message_of_a_peer_that_left_is_received, 2),
     UCX_TEST(close_ends_whatever_is_under_way, 2),
     UCX_TEST(peer_that_does_not_answer_is_found_at_open, 2),
     UCX_TEST(damaged_address_is_no_address, 2),
