@@ -104,7 +104,19 @@ void lcomm_ucx_listeners_of(const lcomm_ucx_listeners *before, const void *addre
 
 /* A filter sees a packet from its TCP header on, and the IP header through
  * SKF_NET_OFF; what it returns is how much of the packet to keep. */
-enum { KEEP = 0x7fffffff, DROP = 0, SOURCE_OFFSET = 12, ADDRESSES_MAX = 1000 };
+enum {
+  KEEP = 0x7fffffff,
+  DROP = 0,
+  SOURCE_OFFSET = 12,
+  ADDRESSES_MAX = 1000, /* as older kernels take no longer filter */
+  NETWORKS_MAX = 400,
+  CODE_MAX = 2 * ADDRESSES_MAX + 8
+};
+
+typedef struct filter {
+  size_t length;
+  struct sock_filter code[CODE_MAX];
+} filter;
 
 static void attach(const lcomm_ucx_listeners *own, struct sock_filter *code, size_t length) {
   struct sock_fprog program = {.len = (unsigned short)length, .filter = code};
@@ -115,50 +127,92 @@ static void attach(const lcomm_ucx_listeners *own, struct sock_filter *code, siz
   }
 }
 
-/* The distinct addresses of all ranks, in host byte order, or 0 when they may not
- * be all, or are too many. */
-static size_t collect(const lcomm_ucx_interfaces *all, int size, uint32_t *addresses) {
+/* Are the addresses of all ranks known? */
+static bool are_all_known(const lcomm_ucx_interfaces *all, int size) {
+  for (int rank = 0; rank < size; rank++) {
+    if (all[rank].count == 0 || all[rank].count >= LCOMM_UCX_INTERFACES_MAX) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* A network in host byte order; one host where the mask is full. */
+typedef struct network {
+  uint32_t address, mask;
+} network;
+
+/* The distinct networks of all ranks, or with `least` a full mask their hosts; 0 when there are
+ * more than `most`. */
+static size_t collect(const lcomm_ucx_interfaces *all, int size, uint32_t least, size_t most,
+                      network *found) {
   size_t count = 0;
   for (int rank = 0; rank < size; rank++) {
-    uint32_t entries = all[rank].count;
-    if (entries == 0 || entries >= LCOMM_UCX_INTERFACES_MAX) {
-      return 0;
-    }
-    for (uint32_t i = 0; i < entries; i++) {
-      uint32_t address = ntohl(all[rank].entries[i].address);
+    for (uint32_t i = 0; i < all[rank].count; i++) {
+      uint32_t mask = ntohl(all[rank].entries[i].mask) | least;
+      uint32_t address = ntohl(all[rank].entries[i].address) & mask;
       size_t at = 0;
-      while (at < count && addresses[at] != address) {
+      while (at < count && (found[at].address != address || found[at].mask != mask)) {
         at++;
       }
-      if (at == ADDRESSES_MAX) {
+      if (at == most) {
         return 0;
       }
-      addresses[at] = address;
+      found[at] = (network){address, mask};
       count += at == count;
     }
   }
   return count;
 }
 
+static void add(filter *f, struct sock_filter instruction) {
+  f->code[f->length++] = instruction;
+}
+
+static void load_source(filter *f) {
+  add(f, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                                      (uint32_t)SKF_NET_OFF + SOURCE_OFFSET));
+}
+
+static void keep_if(filter *f, uint32_t address) {
+  add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, address, 0, 1));
+  add(f, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, KEEP));
+}
+
+static void mask_source(filter *f, uint32_t mask) {
+  add(f, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
+}
+
+/* Hosts where they are not too many, else their networks. False when those are, too. */
+static bool keep_all_of(filter *f, const lcomm_ucx_interfaces *all, int size) {
+  network found[ADDRESSES_MAX];
+  size_t count = collect(all, size, UINT32_MAX, ADDRESSES_MAX, found);
+  for (size_t i = 0; i < count; i++) {
+    keep_if(f, found[i].address);
+  }
+  if (count > 0) {
+    return true;
+  }
+  count = collect(all, size, 0, NETWORKS_MAX, found);
+  for (size_t i = 0; i < count; i++) {
+    mask_source(f, found[i].mask);
+    keep_if(f, found[i].address);
+    load_source(f);
+  }
+  return count > 0;
+}
+
 void lcomm_ucx_listeners_admit(const lcomm_ucx_listeners *own, const lcomm_ucx_interfaces *all,
                                int size) {
-  uint32_t addresses[ADDRESSES_MAX];
-  struct sock_filter code[2 * ADDRESSES_MAX + 8];
-  size_t count = collect(all, size, addresses), length = 0;
-  if (count == 0) {
+  filter f = {0};
+  load_source(&f);
+  if (!are_all_known(all, size) || !keep_all_of(&f, all, size)) {
     return;
   }
-  code[length++] =
-      (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)SKF_NET_OFF + SOURCE_OFFSET);
-  for (size_t i = 0; i < count; i++) {
-    code[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, addresses[i], 0, 1);
-    code[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, KEEP);
-  }
-  code[length++] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xff000000);
-  code[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x7f000000, 0, 1);
-  code[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, KEEP);
-  code[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, DROP);
-  attach(own, code, length);
+  mask_source(&f, 0xff000000);
+  keep_if(&f, 0x7f000000);
+  add(&f, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, DROP));
+  attach(own, f.code, f.length);
 }
 
 void lcomm_ucx_listeners_close(const lcomm_ucx_listeners *own) {

@@ -143,33 +143,58 @@ static void silent_connections_end_when_links_are_made(forked *self) {
   lcomm_ucx_place_close(&place);
 }
 
-/* Only hosts of the communicator, over an address that is not the loop-back's. */
-static void only_hosts_that_take_part_get_in(forked *self) {
-  lcomm_ucx_place place;
-  lcomm_ucx_interfaces all[2] = {{.count = 1}};
-  lcomm_ucx_names names;
+/* A port that is not the loop-back's; -1: there is none. */
+static int outer_port(const lcomm_ucx_place *place) {
   int port = -1;
-  open_place(self, &place);
-  for (int i = 0; i < place.listeners.count; i++) {
+  for (int i = 0; i < place->listeners.count; i++) {
     struct sockaddr_in address = {0};
     socklen_t size = sizeof(address);
-    getsockname(place.listeners.of[i].fd, (struct sockaddr *)&address, &size);
+    getsockname(place->listeners.of[i].fd, (struct sockaddr *)&address, &size);
     if (ntohl(address.sin_addr.s_addr) >> 24 != 127) {
-      port = place.listeners.of[i].fd;
+      port = place->listeners.of[i].fd;
     }
   }
+  return port;
+}
+
+/* The last of these ranks is this host: it gets in, and without it does not. */
+static void only_these_get_in(forked *self, lcomm_ucx_interfaces *all, int size) {
+  lcomm_ucx_place place;
+  lcomm_ucx_names names;
+  open_place(self, &place);
+  int port = outer_port(&place);
   if (port >= 0) {
-    all[0].entries[0].address = inet_addr("198.51.100.7");
-    lcomm_ucx_listeners_admit(&place.listeners, all, 1);
+    lcomm_ucx_listeners_admit(&place.listeners, all, size - 1);
     int fd = knock(port, REFUSED_MS);
     forked_require(self, fd < 0, "a host that takes no part got in");
-    lcomm_ucx_interfaces_own(&all[1], &names);
-    lcomm_ucx_listeners_admit(&place.listeners, all, 2);
+    lcomm_ucx_interfaces_own(&all[size - 1], &names);
+    lcomm_ucx_listeners_admit(&place.listeners, all, size);
     fd = knock(port, ADMITTED_MS);
     forked_require(self, fd >= 0, "a host that takes part did not get in");
     close(fd);
   }
   lcomm_ucx_place_close(&place);
+}
+
+static void only_hosts_that_take_part_get_in(forked *self) {
+  lcomm_ucx_interfaces all[2] = {{.count = 1}};
+  all[0].entries[0].address = inet_addr("198.51.100.7");
+  only_these_get_in(self, all, 2);
+}
+
+/* More addresses than a filter holds. */
+static void only_networks_of_many_hosts_get_in(forked *self) {
+  enum { MANY = 300, EACH = 4 };
+  lcomm_ucx_interfaces *all = calloc(MANY + 1, sizeof *all);
+  for (uint32_t rank = 0; rank < MANY; rank++) {
+    all[rank].count = EACH;
+    for (uint32_t i = 0; i < EACH; i++) {
+      all[rank].entries[i].address = htonl(0xc6120000 + EACH * rank + i); /* 198.18.0.0 */
+      all[rank].entries[i].mask = htonl(0xfffe0000);
+    }
+  }
+  only_these_get_in(self, all, MANY + 1);
+  free(all);
 }
 
 /* -------------------------------------------------------------- whose ports */
@@ -207,6 +232,7 @@ static const struct CMUnitTest tests[] = {
     UCX_TEST(range_of_ports_is_kept, 2),
     UCX_TEST(silent_connections_end_when_links_are_made, 1),
     UCX_TEST(only_hosts_that_take_part_get_in, 1),
+    UCX_TEST(only_networks_of_many_hosts_get_in, 1),
     cmocka_unit_test(sockets_of_the_program_are_left_alone),
 };
 RUN_TESTS(tests)
