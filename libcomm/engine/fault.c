@@ -76,9 +76,12 @@ static void send_fault(lcomm_comm *comm, const lcomm_fault *fault, int peer, int
   }
 }
 
+/* Over the links that there are: who hears of it tells it over its own. */
 void lcomm_fault_send(lcomm_comm *comm, const lcomm_fault *fault) {
   for (int peer = 0; peer < comm->size; peer++) {
-    send_fault(comm, fault, peer, 0);
+    if (lcomm_links_linked(&comm->links, peer)) {
+      send_fault(comm, fault, peer, 0);
+    }
   }
 }
 
@@ -112,7 +115,8 @@ static void take_in(lcomm_comm *comm, const lcomm_fault *fault, int teller) {
   }
 }
 
-/* Have all ranks sent what they know, from which that can be expected? */
+/* Have all ranks sent what they know, from which that can be expected? Never where links are made
+ * when they are needed: what far ranks know comes through others, as long as all listen. */
 static bool is_complete(const lcomm_comm *comm) {
   const lcomm_agreement *it = &comm->errors.agreement;
   for (int peer = 0; peer < comm->size; peer++) {
@@ -125,7 +129,7 @@ static bool is_complete(const lcomm_comm *comm) {
 
 static void send_again(lcomm_comm *comm) {
   for (int peer = 0; peer < comm->size; peer++) {
-    if (!comm->errors.agreement.spoke[peer]) {
+    if (!comm->errors.agreement.spoke[peer] && lcomm_links_linked(&comm->links, peer)) {
       send_fault(comm, &comm->errors.agreement.fault, peer, 1);
     }
   }

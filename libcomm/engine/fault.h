@@ -10,6 +10,10 @@
  * found, and only then reports the strongest fault. Every rank says once what it knows, so all have
  * seen every fault and report the same one. A rank that sends nothing delays the report by at most
  * half a second.
+ *
+ * Where links are made when they are needed, a rank tells those that it has a link to, and again
+ * whenever it hears of a stronger fault; so each fault reaches all over a few ranks, and
+ * everybody listens for the whole half second.
  */
 
 #include <stdbool.h>
@@ -58,7 +62,7 @@ lcomm_status lcomm_fault_receive(struct lcomm_comm *comm, const void *message);
  * others find by themselves. */
 lcomm_status lcomm_fault_declare(struct lcomm_comm *comm, const lcomm_fault *fault);
 
-/* Tell all peers. */
+/* Tell all peers that this rank has a link to. */
 void lcomm_fault_send(struct lcomm_comm *comm, const lcomm_fault *fault);
 
 #endif

@@ -247,6 +247,11 @@ bool lcomm_links_use(const lcomm_links *links, const char *name) {
   return false;
 }
 
+bool lcomm_links_linked(const lcomm_links *links, int peer) {
+  const lcomm_transport *link = links->of[peer];
+  return link && (!link->table->linked || link->table->linked(link, peer));
+}
+
 void lcomm_links_progress(lcomm_links *links) {
   for (int i = 0; i < links->count; i++) {
     if (links->open[i]->table->progress) {

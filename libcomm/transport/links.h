@@ -61,6 +61,10 @@ lcomm_status lcomm_links_check_descriptors(const lcomm_transport_setup *setup,
 /* Is a transport of this name open? */
 bool lcomm_links_use(const lcomm_links *links, const char *name);
 
+/* Is there a link to this peer already? Else the first message makes it. A link may be there on one
+ * side only. Along the links that are there from the beginning each rank reaches all others. */
+bool lcomm_links_linked(const lcomm_links *links, int peer);
+
 /* All open transports. */
 void lcomm_links_progress(lcomm_links *links);
 bool lcomm_links_control_receive(lcomm_links *links, void *message);

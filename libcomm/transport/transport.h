@@ -188,6 +188,11 @@ typedef struct lcomm_transport_table {
                size_t *size);
   void (*drop)(lcomm_transport *transport, int peer);
 
+  /* Is there a connection to a peer that it reaches? Where it makes them when the first message to
+   * or from a peer, or a control message to it, is started. NULL: all are there from the beginning.
+   */
+  bool (*linked)(const lcomm_transport *transport, int peer);
+
   /* Somebody waits for seconds: the first peer whose host has not answered the
    * network for many seconds, as if it were off or cut off, or -1. A peer that is
    * busy or stopped is none. `why` is then the rest of a sentence that begins with

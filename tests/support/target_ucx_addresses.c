@@ -28,6 +28,7 @@ static void read_book(const uint8_t *data, size_t size, int count) {
     fuzz_require(!found || found == rows + (size_t)rank * width, "an address is in its row");
     size_t found_size = found ? size_in(labels + (size_t)rank * LCOMM_UCX_LABEL_SIZE) : 1;
     fuzz_require(found_size >= 1 && found_size <= width, "an address fits its row");
+    fuzz_require(!found || lcomm_ucx_address_size(labels, rank) == found_size, "its size is told");
   }
   free(labels);
   free(rows);

@@ -40,6 +40,10 @@ size_t lcomm_ucx_addresses_width(const uint8_t *labels, int count) {
   return width;
 }
 
+size_t lcomm_ucx_address_size(const uint8_t *labels, int rank) {
+  return described_size(label_of(labels, rank));
+}
+
 const uint8_t *lcomm_ucx_address_find(const uint8_t *labels, const uint8_t *rows, size_t width,
                                       int rank) {
   const uint8_t *label = label_of(labels, rank), *address = rows + (size_t)rank * width;

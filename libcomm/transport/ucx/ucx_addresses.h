@@ -28,6 +28,9 @@ void lcomm_ucx_label_pack(const void *address, size_t size, uint8_t *label);
  * `count` ranks describe, at least 1. A damaged label describes none. */
 size_t lcomm_ucx_addresses_width(const uint8_t *labels, int count);
 
+/* The size of the address that the label of `rank` describes; 0: there is none. */
+size_t lcomm_ucx_address_size(const uint8_t *labels, int rank);
+
 /* The address of `rank` in `rows` of `width` bytes each, in place; NULL when it
  * has none, or when the row is not what the label describes. */
 const uint8_t *lcomm_ucx_address_find(const uint8_t *labels, const uint8_t *rows, size_t width,

@@ -71,6 +71,8 @@ static void release_own(lcomm_ucx_transport *t) {
 
 void lcomm_ucx_unlink(lcomm_ucx_transport *t, int rank, double deadline_s) {
   lcomm_ucx_peer *peer = &t->peers[rank];
+  free(peer->address);
+  peer->address = NULL;
   if (peer->endpoint) {
     void *request = close_endpoint(peer, UCP_EP_CLOSE_FLAG_FORCE);
     lcomm_ucx_wait(t, request, deadline_s);
@@ -101,6 +103,7 @@ void lcomm_ucx_close(lcomm_transport *transport, bool orderly) {
   }
   for (int i = 0; i < t->size; i++) {
     lcomm_ucx_control_free(&t->peers[i]);
+    free(t->peers[i].address);
   }
   free(t->interfaces);
   free(t->peers);

@@ -37,9 +37,11 @@ bool lcomm_ucx_control_receive(lcomm_transport *transport, void *message) {
   return whole;
 }
 
-/* Can something be told to this peer? */
-static bool takes_notices(const lcomm_ucx_transport *t, const lcomm_ucx_peer *peer) {
-  return t->place.worker && peer->reached && peer->failed == UCS_OK;
+/* Can something be told to this peer? A link that is left to make is made. */
+static bool takes_notices(lcomm_ucx_transport *t, int rank) {
+  const lcomm_ucx_peer *peer = &t->peers[rank];
+  bool works = t->place.worker && peer->reached && peer->failed == UCS_OK;
+  return works && lcomm_ucx_link_now(t, rank) == LCOMM_OK && peer->failed == UCS_OK;
 }
 
 /* Is this place free? What was sent from it is given back. */
@@ -62,7 +64,7 @@ static void send_control(lcomm_ucx_transport *t, int rank, int place, unsigned c
 void lcomm_ucx_control_send(lcomm_transport *transport, int rank, const void *message) {
   lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
   lcomm_ucx_peer *peer = &t->peers[rank];
-  if (!takes_notices(t, peer)) {
+  if (!takes_notices(t, rank)) {
     return;
   }
   if (!peer->told) {
@@ -79,7 +81,7 @@ void lcomm_ucx_control_send(lcomm_transport *transport, int rank, const void *me
 void lcomm_ucx_control_send_error(lcomm_transport *transport, int rank, const void *message) {
   lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
   lcomm_ucx_peer *peer = &t->peers[rank];
-  if (takes_notices(t, peer) && is_free(peer, LCOMM_UCX_CONTROL_ERROR)) {
+  if (takes_notices(t, rank) && is_free(peer, LCOMM_UCX_CONTROL_ERROR)) {
     send_control(t, rank, LCOMM_UCX_CONTROL_ERROR, peer->error, message);
   }
 }

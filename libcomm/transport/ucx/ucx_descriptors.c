@@ -7,7 +7,7 @@
 #include "libcomm/transport/ucx/ucx_internal.h"
 
 /* Measured with tcp over two interfaces: 8, and up to two connections with each
- * peer, where both begin one at once. */
+ * peer, where both begin one at once. Links that are made later look for themselves. */
 enum { OWN = 16, OF_AN_INTERFACE = 3, OF_A_VERBS_DEVICE = 12, DEVICES_MAX = 16 };
 
 /* At most DEVICES_MAX: hosts of containers have hundreds, most without a use. */
@@ -23,9 +23,11 @@ int lcomm_ucx_descriptors(const lcomm_transport_setup *setup) {
     return 0;
   }
   return OWN + OF_AN_INTERFACE * count_devices("/sys/class/net") +
-         OF_A_VERBS_DEVICE * count_devices(LCOMM_UCX_RDMA_DEVICES) + 2 * (setup->size - 1);
+         OF_A_VERBS_DEVICE * count_devices(LCOMM_UCX_RDMA_DEVICES) +
+         2 * lcomm_ucx_count_at_once(setup->rank, setup->size);
 }
 
 int lcomm_ucx_descriptors_most(int size) {
-  return OWN + (OF_AN_INTERFACE + OF_A_VERBS_DEVICE) * DEVICES_MAX + 2 * (size - 1);
+  return OWN + (OF_AN_INTERFACE + OF_A_VERBS_DEVICE) * DEVICES_MAX +
+         2 * lcomm_ucx_count_at_once(0, size);
 }

@@ -24,7 +24,7 @@ static void close_in_child(int fd, void *argument) {
   close(fd); /* the parent has it still: nothing is sent */
 }
 
-static void close_on_exec(int fd, void *argument) {
+static void mark(int fd, void *argument) {
   (void)argument;
   int flags = fcntl(fd, F_GETFD);
   if (flags >= 0) {
@@ -58,6 +58,10 @@ static void watch_forks(void) {
 
 /* ----------------------------------------------------------------- workers */
 
+void lcomm_ucx_fork_close_on_exec(int event_fd) {
+  lcomm_ucx_sockets_of(event_fd, mark, NULL);
+}
+
 void lcomm_ucx_fork_watch(int event_fd) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   watched *it = event_fd >= 0 ? malloc(sizeof *it) : NULL;
@@ -65,7 +69,7 @@ void lcomm_ucx_fork_watch(int event_fd) {
     return;
   }
   pthread_once(&once, watch_forks);
-  lcomm_ucx_sockets_of(event_fd, close_on_exec, NULL);
+  lcomm_ucx_fork_close_on_exec(event_fd);
   it->event_fd = event_fd;
   pthread_mutex_lock(&lock);
   it->next = workers;

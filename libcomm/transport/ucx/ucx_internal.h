@@ -3,7 +3,7 @@
 #ifndef LCOMM_TRANSPORT_UCX_UCX_INTERNAL_H
 #define LCOMM_TRANSPORT_UCX_UCX_INTERNAL_H
 
-/* The inside of the transport over UCX. It is one worker with one endpoint per
+/* The inside of the transport over UCX. It is one worker with at most one endpoint per
  * peer. A UCX tag is 64 bits: the sender's rank above the 32 bits of the
  * caller's tag, and one bit that sets our own messages apart.
  *
@@ -39,8 +39,10 @@ static inline ucp_tag_t lcomm_ucx_tag_own(int source, lcomm_ucx_kind kind) {
 
 typedef struct lcomm_ucx_peer {
   ucp_ep_h endpoint;   /* NULL: none */
+  void *address;       /* to connect to with the first message; NULL: done, or there is none */
   ucs_status_t failed; /* UCS_OK while the link works */
-  bool reached;        /* both sides say so */
+  bool reached;        /* both sides say so, or it has an address for later */
+  bool proven;         /* a message has come or gone over the endpoint */
   uint32_t *alarms;    /* of the transport */
   void *telling[LCOMM_UCX_CONTROL_MAX];
   unsigned char *told; /* LCOMM_UCX_CONTROL_ERROR control messages, once one was sent */
@@ -95,6 +97,14 @@ void *lcomm_ucx_receive(lcomm_ucx_transport *t, ucp_tag_t tag, ucp_tag_t mask, v
 /* Write a phrase about a peer into base.why; TRANSPORT. */
 lcomm_status lcomm_ucx_blame(lcomm_ucx_transport *t, int peer, const char *what);
 
+/* The same where the link has failed, or a request of it with this status. */
+lcomm_status lcomm_ucx_blame_link(lcomm_ucx_transport *t, int peer);
+lcomm_status lcomm_ucx_blame_request(lcomm_ucx_transport *t, int peer, ucs_status_t status);
+
+/* Can a message of this peer be started? Makes the endpoint if that is left to do. TRANSPORT, with
+ * a phrase in base.why. */
+lcomm_status lcomm_ucx_check_link(lcomm_ucx_transport *t, int peer);
+
 /* ------------------------------------ file descriptors, ucx_descriptors.c */
 
 /* As in lcomm_transport_table; 0 where there is no UCX. */
@@ -106,6 +116,33 @@ extern size_t lcomm_ucx_short_address;
 
 /* A lcomm_ucx_interfaces. */
 void lcomm_ucx_introduce(unsigned char *bytes);
+
+/* ------------------------------------------- endpoints, ucx_endpoint.c */
+
+/* Communicators of more ranks make most links with the first message; tests make it smaller, on all
+ * ranks. */
+extern int lcomm_ucx_at_once_max;
+
+/* Is the link between two ranks made when the transport is opened? In large communicators each rank
+ * has those whose rank is a power of two away, around the end too: over these links notices reach
+ * all ranks, and short sums need no others. The same answer on both sides. */
+bool lcomm_ucx_is_linked_at_once(int rank, int peer, int size);
+int lcomm_ucx_count_at_once(int rank, int size);
+
+/* Make an endpoint, or write into `failed` why there is none. The other side has to make progress
+ * until messages can go. */
+void lcomm_ucx_connect(lcomm_ucx_transport *t, int rank, const void *address);
+
+/* Keep the address until it is needed; false without memory. */
+bool lcomm_ucx_connect_later(lcomm_ucx_transport *t, int rank, const void *address, size_t size);
+
+/* A message to or from this peer is about to be posted: make the endpoint if that is left to do. It
+ * waits for nobody. TRANSPORT, with a phrase in base.why, when there are too few file descriptors.
+ */
+lcomm_status lcomm_ucx_link_now(lcomm_ucx_transport *t, int rank);
+
+/* A message has come or gone: treat the sockets of a link that was made late as those of others. */
+void lcomm_ucx_proven(lcomm_ucx_transport *t, int rank);
 
 /* ---------------------------- links to the peers, ucx_link.c, ucx_wireup.c */
 
@@ -145,7 +182,7 @@ void lcomm_ucx_control_free(lcomm_ucx_peer *peer);
  * writes any memory of ours. Everything that is asked later fails. */
 void lcomm_ucx_give_up(lcomm_ucx_transport *t);
 
-/* Close the endpoint of one peer; UCX ends what is in flight on it. */
+/* Close the endpoint of one peer, and make none later; UCX ends what is in flight on it. */
 void lcomm_ucx_unlink(lcomm_ucx_transport *t, int peer, double deadline_s);
 
 void lcomm_ucx_close(lcomm_transport *transport, bool orderly);

@@ -96,32 +96,7 @@ static void forget_book(address_book *book) {
   free(book->rows);
 }
 
-/* --------------------------------------------------------- endpoints */
-
-static void endpoint_failed(void *argument, ucp_ep_h endpoint, ucs_status_t status) {
-  lcomm_ucx_peer *peer = argument;
-  (void)endpoint;
-  if (peer->failed == UCS_OK) {
-    peer->failed = status;
-  }
-  ++*peer->alarms;
-}
-
-static void connect_to(lcomm_ucx_transport *t, int rank, const void *address) {
-  lcomm_ucx_peer *peer = &t->peers[rank];
-  ucp_ep_params_t params = {
-      .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                    UCP_EP_PARAM_FIELD_ERR_HANDLER,
-      .address = address,
-      .err_mode = UCP_ERR_HANDLING_MODE_PEER,
-      .err_handler = {.cb = endpoint_failed, .arg = peer},
-  };
-  ucs_status_t status = lcomm_ucx.ucp_ep_create(t->place.worker, &params, &peer->endpoint);
-  if (status != UCS_OK) {
-    peer->endpoint = NULL;
-    peer->failed = status;
-  }
-}
+/* ---------------------------------------------------------- agreement */
 
 /* The device of a link, such as "tcp/eth0"; "" when UCX does not say. */
 static void name_device(const lcomm_ucx_peer *peer, char *name, size_t size) {
@@ -143,7 +118,10 @@ static void name_device(const lcomm_ucx_peer *peer, char *name, size_t size) {
   free(text);
 }
 
-/* ---------------------------------------------------------- agreement */
+/* Is there a link, or will there be one? */
+static bool is_open(const lcomm_ucx_peer *peer) {
+  return peer->endpoint || peer->address;
+}
 
 /* Remember why a link is none; the first reason is kept. */
 static void explain(lcomm_ucx_transport *t, int rank) {
@@ -151,7 +129,7 @@ static void explain(lcomm_ucx_transport *t, int rank) {
   const lcomm_ucx_peer *peer = &t->peers[rank];
   name_device(peer, device, sizeof(device));
   const char *reason = peer->failed != UCS_OK ? lcomm_ucx.ucs_status_string(peer->failed)
-                       : peer->endpoint       ? "the other side cannot reach this rank"
+                       : is_open(peer)        ? "the other side cannot reach this rank"
                                               : "it has no address, or a damaged one came";
   snprintf(what, sizeof(what), "no link%s%s: %s; LCOMM_UCX_NET_DEVICES names devices to use",
            device[0] ? " over " : "", device, reason);
@@ -160,12 +138,25 @@ static void explain(lcomm_ucx_transport *t, int rank) {
   }
 }
 
+/* To what was no address nothing is to be done. */
+static void connect_to(lcomm_ucx_transport *t, const address_book *book, int rank) {
+  const uint8_t *address = lcomm_ucx_address_find(book->labels, book->rows, book->width, rank);
+  if (!address) {
+    return;
+  }
+  if (lcomm_ucx_is_linked_at_once(t->rank, rank, t->size)) {
+    lcomm_ucx_connect(t, rank, address);
+  } else if (!lcomm_ucx_connect_later(t, rank, address,
+                                      lcomm_ucx_address_size(book->labels, rank))) {
+    t->peers[rank].failed = UCS_ERR_NO_MEMORY;
+  }
+}
+
 static void connect_all(lcomm_ucx_transport *t, const address_book *book, double timeout_s) {
   double limit_s = timeout_s < MEETING_S ? timeout_s : MEETING_S;
   for (int i = 0; i < t->size; i++) {
-    const uint8_t *address = lcomm_ucx_address_find(book->labels, book->rows, book->width, i);
-    if (i != t->rank && address) {
-      connect_to(t, i, address);
+    if (i != t->rank) {
+      connect_to(t, book, i);
     }
   }
   lcomm_ucx_meet(t, lcomm_clock_s() + limit_s);

@@ -6,8 +6,7 @@
 /* The TCP ports at which UCX listens, and who may connect to them. UCX believes
  * whoever connects, and a few bytes end the process. So the kernel drops what
  * strangers send, by filters on the listening sockets: while links are made, all
- * that does not come from a host of the communicator; afterwards everything,
- * since no link is made later.
+ * that does not come from a host of the communicator; once all are made, everything.
  *
  * All of it is done as far as the kernel allows; where it has no socket filters,
  * or no /proc, the ports stay as UCX made them. */
@@ -37,8 +36,8 @@ bool lcomm_ucx_listeners_find(lcomm_ucx_listeners *found);
 void lcomm_ucx_listeners_of(const lcomm_ucx_listeners *before, const void *address, size_t size,
                             lcomm_ucx_listeners *own);
 
-/* Admit connections from the interfaces of these `size` ranks, and from this
- * host. Without effect when a rank may have other interfaces, too. */
+/* Admit connections from the interfaces of these `size` ranks, where they are very many from their
+ * networks, and from this host. Without effect when a rank may have other interfaces, too. */
 void lcomm_ucx_listeners_admit(const lcomm_ucx_listeners *own, const lcomm_ucx_interfaces *all,
                                int size);
 

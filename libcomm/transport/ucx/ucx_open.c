@@ -42,6 +42,12 @@ static lcomm_ucx_transport *create(const lcomm_transport_setup *setup, const cha
   return t;
 }
 
+/* Then peers have to get in for as long as it lives, and one that has just connected has not said
+ * anything yet. */
+static bool makes_links_later(const lcomm_ucx_transport *t) {
+  return lcomm_ucx_count_at_once(t->rank, t->size) < t->size - 1;
+}
+
 lcomm_status lcomm_ucx_open(const lcomm_transport_setup *setup, lcomm_transport **transport,
                             lcomm_why *why) {
   lcomm_why link_why = {.text = ""};
@@ -65,8 +71,10 @@ lcomm_status lcomm_ucx_open(const lcomm_transport_setup *setup, lcomm_transport 
     lcomm_ucx_close(&t->base, false);
     return linked;
   }
-  lcomm_ucx_listeners_close(&t->place.listeners);
-  lcomm_ucx_listeners_dismiss_silent(&t->place.listeners);
+  if (!makes_links_later(t)) {
+    lcomm_ucx_listeners_close(&t->place.listeners);
+    lcomm_ucx_listeners_dismiss_silent(&t->place.listeners);
+  }
   lcomm_ucx_sockets_keep_alive(t->event_fd);
   lcomm_ucx_fork_watch(t->event_fd);
   lcomm_ucx_listen(t);

@@ -107,3 +107,34 @@ lcomm_status lcomm_ucx_blame(lcomm_ucx_transport *t, int peer, const char *what)
            what);
   return LCOMM_ERR_TRANSPORT;
 }
+
+lcomm_status lcomm_ucx_blame_link(lcomm_ucx_transport *t, int peer) {
+  char what[96];
+  snprintf(what, sizeof(what), "%s (UCX: %s)",
+           t->peers[peer].proven ? "the connection broke" : "no connection could be made",
+           lcomm_ucx.ucs_status_string(t->peers[peer].failed));
+  return lcomm_ucx_blame(t, peer, what);
+}
+
+lcomm_status lcomm_ucx_blame_request(lcomm_ucx_transport *t, int peer, ucs_status_t status) {
+  if (t->peers[peer].failed != UCS_OK) {
+    return lcomm_ucx_blame_link(t, peer);
+  }
+  return lcomm_ucx_blame(t, peer,
+                         status == UCS_ERR_MESSAGE_TRUNCATED ? "sent more bytes than expected"
+                                                             : lcomm_ucx.ucs_status_string(status));
+}
+
+lcomm_status lcomm_ucx_check_link(lcomm_ucx_transport *t, int peer) {
+  if (!t->place.worker) {
+    return LCOMM_ERR_TRANSPORT; /* why says it since it was given up */
+  }
+  if (t->peers[peer].failed != UCS_OK) {
+    return lcomm_ucx_blame_link(t, peer);
+  }
+  LCOMM_TRY(lcomm_ucx_link_now(t, peer));
+  if (t->peers[peer].failed != UCS_OK) {
+    return lcomm_ucx_blame_link(t, peer);
+  }
+  return t->peers[peer].endpoint ? LCOMM_OK : lcomm_ucx_blame(t, peer, "there is no link over UCX");
+}

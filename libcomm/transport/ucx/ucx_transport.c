@@ -49,35 +49,6 @@ static lcomm_ucx_transport *of(lcomm_transport *transport) {
   return (lcomm_ucx_transport *)transport;
 }
 
-/* ------------------------------------------------------------- failing */
-
-static lcomm_status link_failed(lcomm_ucx_transport *t, int peer) {
-  char what[96];
-  snprintf(what, sizeof(what), "the connection broke (UCX: %s)",
-           lcomm_ucx.ucs_status_string(t->peers[peer].failed));
-  return lcomm_ucx_blame(t, peer, what);
-}
-
-static lcomm_status request_failed(lcomm_ucx_transport *t, int peer, ucs_status_t status) {
-  if (t->peers[peer].failed != UCS_OK) {
-    return link_failed(t, peer);
-  }
-  return lcomm_ucx_blame(t, peer,
-                         status == UCS_ERR_MESSAGE_TRUNCATED ? "sent more bytes than expected"
-                                                             : lcomm_ucx.ucs_status_string(status));
-}
-
-/* Can a message of this peer be started or go on? */
-static lcomm_status check_link(lcomm_ucx_transport *t, int peer) {
-  if (!t->place.worker) {
-    return LCOMM_ERR_TRANSPORT; /* why says it since it was given up */
-  }
-  if (t->peers[peer].failed != UCS_OK) {
-    return link_failed(t, peer);
-  }
-  return t->peers[peer].endpoint ? LCOMM_OK : lcomm_ucx_blame(t, peer, "there is no link over UCX");
-}
-
 /* ------------------------------------------------------------ messages */
 
 /* Note what UCX made of a message that was started. */
@@ -86,9 +57,10 @@ static lcomm_status started(lcomm_ucx_transport *t, record *r, void *request,
   lcomm_status status = LCOMM_OK;
   if (UCS_PTR_IS_ERR(request)) {
     r->state = FAILED;
-    status = request_failed(t, r->peer, UCS_PTR_STATUS(request));
+    status = lcomm_ucx_blame_request(t, r->peer, UCS_PTR_STATUS(request));
   } else if (!request) {
     r->state = OVER;
+    lcomm_ucx_proven(t, r->peer);
   } else {
     r->request = request;
   }
@@ -107,7 +79,7 @@ static lcomm_status ucx_send(lcomm_transport *transport, int peer, uint32_t tag,
   lcomm_ucx_transport *t = of(transport);
   record r = {.size = size, .peer = peer, .state = SENDING};
   lcomm_completion_begin(transport, transfer);
-  if (check_link(t, peer) != LCOMM_OK) {
+  if (lcomm_ucx_check_link(t, peer) != LCOMM_OK) {
     return fail(transfer, &r);
   }
   return started(t, &r, lcomm_ucx_send(t, peer, lcomm_ucx_tag(t->rank, tag), bytes, size, transfer),
@@ -119,7 +91,7 @@ static lcomm_status ucx_receive(lcomm_transport *transport, int peer, uint32_t t
   lcomm_ucx_transport *t = of(transport);
   record r = {.peer = peer, .state = RECEIVING};
   lcomm_completion_begin(transport, transfer);
-  bool linked = check_link(t, peer) == LCOMM_OK;
+  bool linked = lcomm_ucx_check_link(t, peer) == LCOMM_OK;
   if (!linked && (!t->place.worker || !t->peers[peer].endpoint)) {
     return fail(transfer, &r);
   }
@@ -170,7 +142,7 @@ static lcomm_status abandon(lcomm_ucx_transport *t, record *r) {
     r->request = NULL;
   }
   r->state = FAILED;
-  return link_failed(t, r->peer);
+  return lcomm_ucx_blame_link(t, r->peer);
 }
 
 /* The next state of a message whose request has not been seen to be over. What came before a link
@@ -187,7 +159,10 @@ static lcomm_status look(lcomm_ucx_transport *t, record *r) {
   lcomm_ucx_release(r->request);
   r->request = NULL;
   r->state = status == UCS_OK ? OVER : FAILED;
-  return status == UCS_OK ? LCOMM_OK : request_failed(t, r->peer, status);
+  if (status == UCS_OK) {
+    lcomm_ucx_proven(t, r->peer);
+  }
+  return status == UCS_OK ? LCOMM_OK : lcomm_ucx_blame_request(t, r->peer, status);
 }
 
 static lcomm_status ucx_test(lcomm_transport *transport, lcomm_transfer *transfer, bool *over,
@@ -266,6 +241,10 @@ static bool ucx_reaches(const lcomm_transport *transport, int peer) {
   return ((const lcomm_ucx_transport *)transport)->peers[peer].reached;
 }
 
+static bool ucx_linked(const lcomm_transport *transport, int peer) {
+  return ((const lcomm_ucx_transport *)(const void *)transport)->peers[peer].endpoint != NULL;
+}
+
 static const char *ucx_interface(const lcomm_transport *transport) {
   return ((const lcomm_ucx_transport *)(const void *)transport)->devices;
 }
@@ -278,6 +257,7 @@ const lcomm_transport_table lcomm_transport_ucx = {
     .open = lcomm_ucx_open,
     .close = lcomm_ucx_close,
     .reaches = ucx_reaches,
+    .linked = ucx_linked,
     .control = {.send = lcomm_ucx_control_send,
                 .send_error = lcomm_ucx_control_send_error,
                 .receive = lcomm_ucx_control_receive},

@@ -133,7 +133,8 @@ void lcomm_ucx_meet(lcomm_ucx_transport *t, double deadline_s) {
     if (all[i].step < MET) {
       lose(t, i, &all[i], UCS_ERR_TIMED_OUT);
     }
-    t->peers[i].reached = all[i].step == MET;
+    t->peers[i].proven = all[i].step == MET;
+    t->peers[i].reached = t->peers[i].proven || t->peers[i].address;
   }
   free(all);
 }
