@@ -5,7 +5,6 @@
  * not be there; and of sums on ranks that meet by lcomm_create_env(), what they look at and hold.
  */
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "libcomm/include/libcomm_stats.h"
 #include "tools/common/tool_options.h"
 #include "tools/common/tool_timing.h"
+#include "tools/scale/scale_held.h"
 #include "tools/scale/scale_meet.h"
 
 enum { EXIT_TROUBLE = 2, PLANS = 5, WARM_SUMS = 2 };
@@ -29,7 +29,8 @@ static const char usage[] =
     "messages, and bytes of its slots; of a meeting the time, the bytes through the rank with "
     "most\n"
     "and the processor time of rank 0; of sums, for each of them on the rank that has most: looks\n"
-    "at messages in flight, messages; and memory and descriptors of the process.\n"
+    "at messages in flight, messages; memory of the process; and links, maps of shared memory,\n"
+    "descriptors and threads when the communicator is made, after a sum of 8 B, and at the end.\n"
     "  --nodes N                pose as so many nodes (default 1)\n"
     "  --ranks R                as many on all nodes together\n"
     "  --meet R                 so many threads meet at a TCP store\n"
@@ -174,42 +175,23 @@ static int show_meeting(const scale_options *o) {
 
 /* ---------------------------------------------------------------------- sums */
 
-enum { LOOKS, MESSAGES, SLOT_BYTES, MEMORY_KIB, DESCRIPTORS, FOUND };
+/* Of a rank, then of the one that has most: 64-bit numbers alone. */
+typedef struct sums_found {
+  int64_t looks, messages, slot_bytes, memory_kib;
+  scale_holdings made, first, end;
+} sums_found;
 
-/* Of memory that several processes map, each has its part. */
-static int64_t memory_kib(void) {
-  char line[128];
-  long long kib = 0;
-  FILE *file = fopen("/proc/self/smaps_rollup", "r");
-  while (file && fgets(line, sizeof line, file) && sscanf(line, "Pss: %lld", &kib) != 1) {
-  }
-  if (file) {
-    fclose(file);
-  }
-  return kib;
-}
+enum { FOUND = sizeof(sums_found) / sizeof(int64_t) };
 
-static int64_t descriptors(void) {
-  int64_t count = 0;
-  DIR *entries = opendir("/proc/self/fd");
-  while (entries && readdir(entries)) {
-    count++;
-  }
-  if (entries) {
-    closedir(entries);
-  }
-  return count - 3; /* "." and "..", and the folder itself */
-}
-
-static void note(const lcomm_comm *comm, int64_t *found) {
+static void note(const lcomm_comm *comm, sums_found *found) {
   lcomm_stats stats;
   lcomm_stats_get(comm, &stats);
-  found[LOOKS] = (int64_t)comm->waiting.looks;
-  found[MESSAGES] = 0;
+  found->looks = (int64_t)comm->waiting.looks;
+  found->messages = 0;
   for (int i = 0; i < LCOMM_LINK_COUNT; i++) {
-    found[MESSAGES] += (int64_t)stats.sent_messages[i];
+    found->messages += (int64_t)stats.sent_messages[i];
   }
-  found[SLOT_BYTES] = (int64_t)stats.memory_bytes;
+  found->slot_bytes = (int64_t)stats.memory_bytes;
 }
 
 static lcomm_status make_sums(lcomm_comm *comm, const scale_options *o, int sums, float *vector) {
@@ -223,23 +205,44 @@ static lcomm_status make_sums(lcomm_comm *comm, const scale_options *o, int sums
 }
 
 static lcomm_status measure_sums(lcomm_comm *comm, const scale_options *o, float *vector,
-                                 int64_t *found) {
-  int64_t before[FOUND];
+                                 sums_found *found) {
+  sums_found before;
+  float two[2] = {1, 1};
+  scale_held(comm, &found->made);
+  LCOMM_TRY(lcomm_allreduce(comm, two, two, 2, LCOMM_FLOAT32, LCOMM_SUM));
+  scale_held(comm, &found->first);
   LCOMM_TRY(make_sums(comm, o, WARM_SUMS, vector));
-  note(comm, before);
+  note(comm, &before);
   LCOMM_TRY(make_sums(comm, o, o->sums, vector));
   note(comm, found);
-  found[LOOKS] = (found[LOOKS] - before[LOOKS]) / o->sums;
-  found[MESSAGES] = (found[MESSAGES] - before[MESSAGES]) / o->sums;
-  found[MEMORY_KIB] = memory_kib();
-  found[DESCRIPTORS] = descriptors();
+  found->looks = (found->looks - before.looks) / o->sums;
+  found->messages = (found->messages - before.messages) / o->sums;
+  found->memory_kib = scale_memory_kib();
+  scale_held(comm, &found->end);
   return lcomm_allreduce(comm, found, found, FOUND, LCOMM_INT64, LCOMM_MAX);
+}
+
+static void print_held(const char *name, const scale_holdings *held) {
+  printf(", \"%slinks\": %" PRId64 ", \"%smaps\": %" PRId64 ", \"%sdescriptors\": %" PRId64
+         ", \"%sthreads\": %" PRId64,
+         name, held->links, name, held->maps, name, held->descriptors, name, held->threads);
+}
+
+static void print_sums(const scale_options *o, int ranks, const sums_found *found,
+                       double create_s) {
+  printf("{\"nodes\": %d, \"ranks\": %d, \"looks\": %" PRId64 ", \"messages\": %" PRId64
+         ", \"slot_bytes\": %" PRId64 ", \"memory_kib\": %" PRId64,
+         o->nodes, ranks, found->looks, found->messages, found->slot_bytes, found->memory_kib);
+  print_held("", &found->end);
+  print_held("made_", &found->made);
+  print_held("first_", &found->first);
+  printf(", \"create_s\": %.6f}\n", create_s);
 }
 
 static int show_sums(const scale_options *o) {
   lcomm_comm *comm = NULL;
   lcomm_config config = LCOMM_CONFIG_INIT;
-  int64_t found[FOUND] = {0};
+  sums_found found = {0};
   config.policy = o->policy;
   config.nodes = o->nodes;
   config.transport = o->transport;
@@ -252,16 +255,12 @@ static int show_sums(const scale_options *o) {
   lcomm_status status = lcomm_create_env(&config, &comm);
   double create_s = tool_now_s() - begun_s;
   if (status == LCOMM_OK) {
-    status = measure_sums(comm, o, vector, found);
+    status = measure_sums(comm, o, vector, &found);
   }
   if (status != LCOMM_OK) {
     fail(lcomm_last_error(comm));
   } else if (lcomm_rank(comm) == 0) {
-    printf("{\"nodes\": %d, \"ranks\": %d, \"looks\": %" PRId64 ", \"messages\": %" PRId64
-           ", \"slot_bytes\": %" PRId64 ", \"memory_kib\": %" PRId64 ", \"descriptors\": %" PRId64
-           ", \"create_s\": %.6f}\n",
-           o->nodes, lcomm_size(comm), found[LOOKS], found[MESSAGES], found[SLOT_BYTES],
-           found[MEMORY_KIB], found[DESCRIPTORS], create_s);
+    print_sums(o, lcomm_size(comm), &found, create_s);
   }
   lcomm_destroy(comm);
   free(vector);

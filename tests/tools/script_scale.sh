@@ -40,4 +40,5 @@ sums() {
 }
 expect ranks_sum_and_tell_what_they_looked_at sums
 expect it_is_rank_0_that_tells grep -qE '^\{"nodes": 3, "ranks": 3, "looks": [1-9][0-9]*, "messages": [1-9]' "$work/out.0"
+expect what_it_holds_is_counted grep -qE '"links": 2, "maps": [1-9][0-9]*, "descriptors": [1-9][0-9]*, "threads": [1-9].*"made_links": 2, .*"first_links": 2, ' "$work/out.0"
 exit $((failures > 0))
