@@ -13,63 +13,6 @@
 #include "libcomm/base/descriptors.h"
 #include "libcomm/base/error.h"
 
-/* ----------------------------------------------------------------- names */
-
-/* The next name of a list: its length, 0 at the end. Moves *at behind it. */
-static size_t next_name(const char **at, const char **name) {
-  while (**at == ',') {
-    ++*at;
-  }
-  *name = *at;
-  *at += strcspn(*at, ",");
-  return (size_t)(*at - *name);
-}
-
-static bool is_auto(const char *names) {
-  return !names || strcmp(names, "auto") == 0;
-}
-
-/* Does a list hold this name? */
-static bool lists(const char *names, const char *wanted) {
-  const char *name = NULL;
-  for (size_t n = next_name(&names, &name); n > 0; n = next_name(&names, &name)) {
-    if (strlen(wanted) == n && memcmp(name, wanted, n) == 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
-static bool is_known(const char *name, size_t length) {
-  for (int i = 0; lcomm_transport_list[i]; i++) {
-    const char *known = lcomm_transport_list[i]->name;
-    if (strlen(known) == length && memcmp(known, name, length) == 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
-lcomm_status lcomm_links_parse(const char *names, lcomm_why *why) {
-  const char *at = names, *name = NULL;
-  size_t found = 0;
-  if (is_auto(names)) {
-    return LCOMM_OK;
-  }
-  for (size_t n = next_name(&at, &name); n > 0; n = next_name(&at, &name), found++) {
-    if (!is_known(name, n)) {
-      return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
-                           "'%.*s' is no transport; use auto, or some of shm,ucx,mpi",
-                           (int)(n < 40 ? n : 40), name);
-    }
-  }
-  if (found == 0) {
-    return lcomm_why_set(why, LCOMM_ERR_ARGUMENT,
-                         "the list of transports is empty; use auto, or some of shm,ucx,mpi");
-  }
-  return LCOMM_OK;
-}
-
 /* --------------------------------------------------------------- opening */
 
 typedef lcomm_links_answer answer;
@@ -132,7 +75,8 @@ typedef struct opening {
   answer *all; /* per rank, then mine */
   int32_t *lonely;
   lcomm_links_room *rooms;
-  int taken; /* descriptors, at most */
+  bool *linked; /* per rank: by a transport that is open already */
+  int taken;    /* descriptors, at most */
   lcomm_transport_agreement agreed;
   lcomm_status verdict; /* TRANSPORT: some pair has no link yet */
 } opening;
@@ -163,6 +107,9 @@ static lcomm_status open_next(opening *o, const lcomm_transport_table *table, lc
   const lcomm_transport_setup *setup = &o->setup;
   answer *mine = &o->all[setup->size];
   o->agreed = LCOMM_AGREED_NOTHING;
+  for (int peer = 0; peer < setup->size; peer++) {
+    o->linked[peer] = links->of[peer] != NULL;
+  }
   LCOMM_TRY(lcomm_links_check_descriptors(setup, table, o->taken, o->rooms, why));
   o->taken += table->descriptors_most ? table->descriptors_most(setup->size) : 0;
   open_one(setup, table, links, mine);
@@ -180,7 +127,7 @@ static lcomm_status open_next(opening *o, const lcomm_transport_table *table, lc
 static lcomm_status open_all(opening *o, const char *names, lcomm_links *links, lcomm_why *why) {
   o->verdict = o->setup.size == 1 ? LCOMM_OK : LCOMM_ERR_TRANSPORT;
   for (int i = 0; lcomm_transport_list[i] && o->verdict == LCOMM_ERR_TRANSPORT; i++) {
-    if (is_auto(names) || lists(names, lcomm_transport_list[i]->name)) {
+    if (lcomm_links_may_use(names, lcomm_transport_list[i]->name)) {
       LCOMM_TRY(open_next(o, lcomm_transport_list[i], links, why));
     }
   }
@@ -199,13 +146,16 @@ lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *na
   opening o = {.setup = *setup,
                .all = calloc((size_t)setup->size + 1, sizeof *o.all),
                .lonely = calloc((size_t)setup->size, sizeof *o.lonely),
-               .rooms = calloc((size_t)setup->size, sizeof *o.rooms)};
+               .rooms = calloc((size_t)setup->size, sizeof *o.rooms),
+               .linked = calloc((size_t)setup->size, sizeof *o.linked)};
   lcomm_status status =
       lcomm_why_set(why, LCOMM_ERR_MEMORY, "out of memory for the links to %d ranks", setup->size);
   o.setup.agreed = &o.agreed;
-  if (links->of && o.all && o.lonely && o.rooms) {
+  o.setup.linked = o.linked;
+  if (links->of && o.all && o.lonely && o.rooms && o.linked) {
     status = open_all(&o, names, links, why);
   }
+  free(o.linked);
   free(o.rooms);
   free(o.lonely);
   free(o.all);

@@ -31,6 +31,9 @@ typedef struct lcomm_links {
  * a sentence is written into why. NULL is "auto". ARGUMENT. */
 lcomm_status lcomm_links_parse(const char *names, lcomm_why *why);
 
+/* May a transport of this name be opened? `names` is a list as above. */
+bool lcomm_links_may_use(const char *names, const char *name);
+
 /* Open what is needed for every rank to reach every other; collective, the
  * same result on all ranks. `names` as above, equal on all ranks. On failure
  * the sentence in why names a pair without a link

@@ -37,8 +37,8 @@ typedef struct lcomm_transfer {
   struct lcomm_transfer *next, *previous; /* on that list; next of itself: on none */
 } lcomm_transfer;
 
-/* What all ranks know after a transport was opened: it links every two ranks of these, or nothing
- * is known. */
+/* What all ranks know after a transport was opened: it, or one that was there before, links every
+ * two ranks of these, or nothing is known. */
 typedef enum lcomm_transport_agreement {
   LCOMM_AGREED_NOTHING,
   LCOMM_AGREED_HOSTS, /* every two ranks of equal host_hash */
@@ -61,6 +61,10 @@ typedef struct lcomm_transport_setup {
   void *mpi;            /* MPI_Comm * of those ranks that is ours alone; NULL without MPI */
   const int *mpi_ranks; /* of each rank there; NULL: they are the same */
   double timeout_s;     /* no wait inside a call may be longer */
+
+  /* Per rank: has another transport a link to it, so that none is needed? The same on both sides.
+   * NULL: nobody has. */
+  const bool *linked;
 
   /* Of each rank; NULL: who needs something of them exchanges it. */
   const lcomm_transport_introduction *introductions;
@@ -139,7 +143,8 @@ typedef struct lcomm_transport_table {
    * nothing collective may be done and peers may never answer. */
   void (*close)(lcomm_transport *transport, bool orderly);
 
-  /* Can messages go to this peer? The same answer on both sides. */
+  /* Can messages go to this peer? The same answer on both sides; of no meaning for those that
+   * another transport has linked. */
   bool (*reaches)(const lcomm_transport *transport, int peer);
 
   /* Start a message. The bytes must stay as they are until it is over. */

@@ -39,8 +39,10 @@ static struct behaviour {
   bool lends;
   int lent, returned;
   bool has_notice;
-  const char *trouble; /* what open says although it succeeds */
-  int needed[RANKS];   /* file descriptors */
+  const char *trouble;     /* what open says although it succeeds */
+  int needed[RANKS];       /* file descriptors */
+  bool told[RANKS][RANKS]; /* whom others have linked */
+  bool late;               /* no link is there yet */
 } behaviours[FAKES];
 
 static const lcomm_transport_table tables[FAKES];
@@ -57,6 +59,7 @@ static lcomm_status open_fake(const lcomm_transport_setup *setup, lcomm_transpor
   made->rank = setup->rank;
   made->number = number;
   it->opened[setup->rank]++;
+  memcpy(it->told[setup->rank], setup->linked, sizeof(it->told[0]));
   if (it->trouble) {
     snprintf(why->text, sizeof(why->text), "%s", it->trouble);
   }
@@ -89,6 +92,10 @@ static void close_fake(lcomm_transport *transport, bool orderly) {
 
 static bool reaches(const lcomm_transport *transport, int peer) {
   return of(transport)->reach[((const fake *)transport)->rank][peer];
+}
+
+static bool is_linked(const lcomm_transport *transport, int peer) {
+  return reaches(transport, peer) && !of(transport)->late;
 }
 
 static void progress(lcomm_transport *transport) {
@@ -140,8 +147,8 @@ static int descriptors_far(const lcomm_transport_setup *setup) {
 #define FAKE(label, opener, needs)                                                                 \
   {                                                                                                \
     .name = label, .summary = "of this test", .open = opener, .close = close_fake,                 \
-    .reaches = reaches, .progress = progress, .control.receive = hear, .memory_get = lend,         \
-    .memory_free = take_back, .wakeup = &wakeup, .descriptors = needs                              \
+    .reaches = reaches, .linked = is_linked, .progress = progress, .control.receive = hear,        \
+    .memory_get = lend, .memory_free = take_back, .wakeup = &wakeup, .descriptors = needs          \
   }
 
 static const lcomm_transport_table tables[FAKES] = {FAKE("near", open_near, descriptors_near),

@@ -47,6 +47,26 @@ static void each_peer_gets_the_first_transport_that_reaches_it(void **state) {
   close_all();
 }
 
+static void a_transport_is_told_whom_others_have_linked(void **state) {
+  (void)state;
+  open_all("auto");
+  for (int rank = 0; rank < RANKS; rank++) {
+    assert_false(behaviours[0].told[rank][rank ^ 1] || behaviours[2].told[rank][rank ^ 2]);
+    assert_true(behaviours[2].told[rank][rank ^ 1]);
+  }
+  close_all();
+}
+
+static void links_that_are_not_there_yet_are_known(void **state) {
+  (void)state;
+  behaviours[2].late = true;
+  open_all("auto");
+  assert_false(lcomm_links_linked(&ranks[0].links, 0));
+  assert_true(lcomm_links_linked(&ranks[0].links, 1));
+  assert_false(lcomm_links_linked(&ranks[0].links, 2));
+  close_all();
+}
+
 static void what_nobody_needs_is_not_kept_open(void **state) {
   (void)state;
   memset(behaviours[0].reach, 1, sizeof(behaviours[0].reach));
@@ -260,6 +280,8 @@ int main(void) {
       TEST(lists_of_known_names_are_taken),
       TEST(other_lists_are_refused_with_the_name_that_is_wrong),
       TEST(each_peer_gets_the_first_transport_that_reaches_it),
+      TEST(a_transport_is_told_whom_others_have_linked),
+      TEST(links_that_are_not_there_yet_are_known),
       TEST(what_nobody_needs_is_not_kept_open),
       TEST(names_restrict_the_choice_and_their_order_says_nothing),
       TEST(a_transport_that_cannot_be_opened_is_passed_over),

@@ -24,10 +24,10 @@ int lcomm_ucx_descriptors(const lcomm_transport_setup *setup) {
   }
   return OWN + OF_AN_INTERFACE * count_devices("/sys/class/net") +
          OF_A_VERBS_DEVICE * count_devices(LCOMM_UCX_RDMA_DEVICES) +
-         2 * lcomm_ucx_count_at_once(setup->rank, setup->size);
+         2 * lcomm_ucx_count_at_once(setup->rank, setup->size, setup->linked);
 }
 
 int lcomm_ucx_descriptors_most(int size) {
   return OWN + (OF_AN_INTERFACE + OF_A_VERBS_DEVICE) * DEVICES_MAX +
-         2 * lcomm_ucx_count_at_once(0, size);
+         2 * lcomm_ucx_count_at_once(0, size, NULL);
 }

@@ -34,10 +34,11 @@ bool lcomm_ucx_is_linked_at_once(int rank, int peer, int size) {
   return distance != 0 && (size <= lcomm_ucx_at_once_max || near);
 }
 
-int lcomm_ucx_count_at_once(int rank, int size) {
+int lcomm_ucx_count_at_once(int rank, int size, const bool *linked) {
   int count = 0;
   for (int peer = 0; peer < size; peer++) {
-    count += lcomm_ucx_is_linked_at_once(rank, peer, size);
+    bool needed = !linked || !linked[peer];
+    count += needed && lcomm_ucx_is_linked_at_once(rank, peer, size);
   }
   return count;
 }

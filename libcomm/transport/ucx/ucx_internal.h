@@ -42,6 +42,7 @@ typedef struct lcomm_ucx_peer {
   void *address;       /* to connect to with the first message; NULL: done, or there is none */
   ucs_status_t failed; /* UCS_OK while the link works */
   bool reached;        /* both sides say so, or it has an address for later */
+  bool elsewhere;      /* another transport has a link to it */
   bool proven;         /* a message has come or gone over the endpoint */
   uint32_t *alarms;    /* of the transport */
   void *telling[LCOMM_UCX_CONTROL_MAX];
@@ -127,7 +128,9 @@ extern int lcomm_ucx_at_once_max;
  * has those whose rank is a power of two away, around the end too: over these links notices reach
  * all ranks, and short sums need no others. The same answer on both sides. */
 bool lcomm_ucx_is_linked_at_once(int rank, int peer, int size);
-int lcomm_ucx_count_at_once(int rank, int size);
+
+/* How many such links a rank has; without those that other transports have. */
+int lcomm_ucx_count_at_once(int rank, int size, const bool *linked);
 
 /* Make an endpoint, or write into `failed` why there is none. The other side has to make progress
  * until messages can go. */

@@ -138,10 +138,10 @@ static void explain(lcomm_ucx_transport *t, int rank) {
   }
 }
 
-/* To what was no address nothing is to be done. */
+/* Nothing is to be done for a peer without an address, nor where others have the link. */
 static void connect_to(lcomm_ucx_transport *t, const address_book *book, int rank) {
   const uint8_t *address = lcomm_ucx_address_find(book->labels, book->rows, book->width, rank);
-  if (!address) {
+  if (!address || t->peers[rank].elsewhere) {
     return;
   }
   if (lcomm_ucx_is_linked_at_once(t->rank, rank, t->size)) {
@@ -201,7 +201,7 @@ static bool keep_reached(lcomm_ucx_transport *t) {
   bool any = false;
   for (int i = 0; i < t->size; i++) {
     any = any || t->peers[i].reached;
-    if (i != t->rank && !t->peers[i].reached) {
+    if (i != t->rank && !t->peers[i].reached && !t->peers[i].elsewhere) {
       explain(t, i);
       lcomm_ucx_unlink(t, i, deadline_s);
     }

@@ -238,7 +238,8 @@ static void ucx_disarm(lcomm_transport *transport) {
 /* -------------------------------------------------------------- the table */
 
 static bool ucx_reaches(const lcomm_transport *transport, int peer) {
-  return ((const lcomm_ucx_transport *)transport)->peers[peer].reached;
+  const lcomm_ucx_peer *it = &((const lcomm_ucx_transport *)transport)->peers[peer];
+  return it->reached && !it->elsewhere;
 }
 
 static bool ucx_linked(const lcomm_transport *transport, int peer) {

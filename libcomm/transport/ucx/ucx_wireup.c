@@ -134,7 +134,7 @@ void lcomm_ucx_meet(lcomm_ucx_transport *t, double deadline_s) {
       lose(t, i, &all[i], UCS_ERR_TIMED_OUT);
     }
     t->peers[i].proven = all[i].step == MET;
-    t->peers[i].reached = t->peers[i].proven || t->peers[i].address;
+    t->peers[i].reached = t->peers[i].proven || t->peers[i].address || t->peers[i].elsewhere;
   }
   free(all);
 }

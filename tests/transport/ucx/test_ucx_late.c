@@ -73,7 +73,8 @@ static void links_at_once_are_those_of_both_sides(void **state) {
   for (int size = 1; size < 300; size += size < 70 ? 1 : 37) {
     for (int a = 0; a < size; a++) {
       assert_false(lcomm_ucx_is_linked_at_once(a, a, size));
-      assert_int_equal(lcomm_ucx_count_at_once(a, size), lcomm_ucx_count_at_once(0, size));
+      assert_int_equal(lcomm_ucx_count_at_once(a, size, NULL),
+                       lcomm_ucx_count_at_once(0, size, NULL));
       for (int b = 0; b < size; b++) {
         bool forth = lcomm_ucx_is_linked_at_once(a, b, size);
         assert_true(forth == lcomm_ucx_is_linked_at_once(b, a, size));
@@ -88,10 +89,10 @@ static void links_at_once_are_few_and_reach_all(void **state) {
   enum { MOST = 4096 };
   static bool seen[MOST];
   (void)state;
-  assert_int_equal(lcomm_ucx_count_at_once(5, 32), 31);
-  assert_int_equal(lcomm_ucx_count_at_once(5, 64), 11);
-  assert_int_equal(lcomm_ucx_count_at_once(5, 1024), 19);
-  assert_true(lcomm_ucx_count_at_once(5, MOST) <= 24);
+  assert_int_equal(lcomm_ucx_count_at_once(5, 32, NULL), 31);
+  assert_int_equal(lcomm_ucx_count_at_once(5, 64, NULL), 11);
+  assert_int_equal(lcomm_ucx_count_at_once(5, 1024, NULL), 19);
+  assert_true(lcomm_ucx_count_at_once(5, MOST, NULL) <= 24);
   memset(seen, 0, sizeof(seen));
   seen[0] = true;
   assert_int_equal(count_within(64, 3, 0, seen), 63);
@@ -105,6 +106,26 @@ static void few_links_are_there_and_all_peers_are_reached(forked *self) {
   forked_require(self, count_connections(&p) <= 2 * AT_ONCE, "%d connections",
                  count_connections(&p));
   forked_barrier(self);
+  close_party(&p);
+}
+
+/* As by shared memory in nodes of two. */
+static void peers_that_others_link_have_none(forked *self) {
+  lcomm_transport_setup setup = setup_of(self, LIMIT_S);
+  bool linked[RANKS] = {false};
+  lcomm_why why = {.text = ""};
+  party p = {self, NULL, &lcomm_transport_ucx};
+  linked[self->rank ^ 1] = true;
+  setup.linked = linked;
+  lcomm_status status = p.v->open(&setup, &p.t, &why);
+  forked_require(self, status == LCOMM_OK, "%s", why.text);
+  require_links(&p, RANKS - 2);
+  for (int peer = 0; peer < RANKS; peer++) {
+    bool near = peer / 2 == self->rank / 2;
+    forked_require(self, near || p.v->reaches(p.t, peer), "%d is not reached: %s", peer, p.t->why);
+    forked_require(self, p.v->linked(p.t, peer) == !near, "the link to %d", peer);
+  }
+  exchange(&p, self->rank ^ 2);
   close_party(&p);
 }
 
@@ -281,6 +302,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(links_at_once_are_those_of_both_sides),
     cmocka_unit_test(links_at_once_are_few_and_reach_all),
     UCX_TEST(few_links_are_there_and_all_peers_are_reached, RANKS),
+    UCX_TEST(peers_that_others_link_have_none, RANKS),
     UCX_TEST(first_message_makes_the_link_and_no_other, RANKS),
     UCX_TEST(all_pairs_link_in_the_end, RANKS),
     UCX_TEST(first_message_waits_for_a_peer_that_is_away, RANKS),
