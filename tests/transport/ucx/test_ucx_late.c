@@ -93,6 +93,8 @@ static void links_at_once_are_few_and_reach_all(void **state) {
   assert_int_equal(lcomm_ucx_count_at_once(5, 64, NULL), 11);
   assert_int_equal(lcomm_ucx_count_at_once(5, 1024, NULL), 19);
   assert_true(lcomm_ucx_count_at_once(5, MOST, NULL) <= 24);
+  int many = lcomm_ucx_descriptors_most(MOST), few = lcomm_ucx_descriptors_most(32);
+  assert_true(many > few && many < few + 64);
   memset(seen, 0, sizeof(seen));
   seen[0] = true;
   assert_int_equal(count_within(64, 3, 0, seen), 63);
