@@ -55,7 +55,7 @@ static bool is_kept_alive(int fd) {
 }
 
 static void keep_alive(int fd, void *argument) {
-  static const int ON = 1, IDLE_S = 4, INTERVAL_S = 2, COUNT = 3; /* as ucx_worker.c has it */
+  static const int ON = 1, IDLE_S = 4, INTERVAL_S = 2, COUNT = 3; /* as ucx_context.c has it */
   (void)argument;
   if (is_kept_alive(fd)) {
     return;

@@ -3,21 +3,18 @@
 #ifndef LCOMM_TRANSPORT_UCX_UCX_WORKER_H
 #define LCOMM_TRANSPORT_UCX_UCX_WORKER_H
 
-/* What a transport has of UCX: a context, which is settings and devices, and a
- * worker, which is the place where messages come and go.
- *
- * Settings come from LCOMM_UCX_NAME, where UCX itself would read UCX_NAME, and
- * else from the list in ucx_worker.c. What the user sets as UCX_NAME is meant
- * for MPI and does not count here.
- */
+/* What a transport has of UCX: a worker, which is the place where messages come and go, in a
+ * context that others may share. */
 
 #include <stdbool.h>
 
+#include "libcomm/base/error.h"
 #include "libcomm/transport/ucx/ucx_api.h"
+#include "libcomm/transport/ucx/ucx_context.h"
 #include "libcomm/transport/ucx/ucx_listeners.h"
 
 typedef struct lcomm_ucx_place {
-  ucp_context_h context;
+  lcomm_ucx_context *context;
   ucp_worker_h worker; /* NULL when closed */
   lcomm_ucx_listeners listeners;
 } lcomm_ucx_place;
