@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 /* ---------------------------------------------------------- which there are */
 
@@ -70,13 +71,57 @@ void lcomm_ucx_sockets_keep_alive(int event_fd) {
   lcomm_ucx_sockets_of(event_fd, keep_alive, NULL);
 }
 
+/* While a connection is being made getpeername() knows nobody. A line of the kernel's list has a
+ * number, addresses in hexadecimal, a state, and in its tenth column the inode. */
+static bool find_address(int fd, uint32_t *address) {
+  struct stat facts;
+  char line[256];
+  unsigned remote = 0;
+  unsigned long inode = 0;
+  bool found = false;
+  FILE *list = fstat(fd, &facts) == 0 ? fopen("/proc/self/net/tcp", "re") : NULL;
+  while (list && !found && fgets(line, sizeof(line), list)) {
+    found = sscanf(line, "%*d: %*x:%*x %x:%*x %*x %*s %*s %*s %*d %*d %lu", &remote, &inode) == 2 &&
+            inode == facts.st_ino;
+  }
+  if (list) {
+    fclose(list);
+  }
+  *address = remote;
+  return found;
+}
+
+/* For how long at least the kernel has asked for a connection: newer kernels ask a few times at
+ * equal intervals, then all double them each time. */
+static double asked_s(const struct tcp_info *info) {
+  unsigned doubled = info->tcpi_backoff < 16 ? info->tcpi_backoff : 16;
+  unsigned equal = info->tcpi_retransmits > doubled ? info->tcpi_retransmits - doubled : 0;
+  double first_s = 1e-6 * (double)(info->tcpi_rto >> doubled);
+  return first_s * (double)((1u << doubled) - 1 + equal);
+}
+
+/* It asks after 7 s, and then not before 11. */
+static bool read_unmade(int fd, const struct tcp_info *info, lcomm_ucx_connection *connection) {
+  bool silent = asked_s(info) > LCOMM_UCX_SILENT_S - 2;
+  *connection = (lcomm_ucx_connection){.heard_s = silent ? LCOMM_UCX_SILENT_S : 0,
+                                       .unacknowledged = info->tcpi_unacked,
+                                       .retransmissions = info->tcpi_retransmits,
+                                       .kept_alive = is_kept_alive(fd)};
+  return silent && find_address(fd, &connection->peer_address);
+}
+
 bool lcomm_ucx_connection_read(int fd, lcomm_ucx_connection *connection) {
-  enum { ESTABLISHED = 1 };
+  enum { ESTABLISHED = 1, SYN_SENT = 2 };
   struct tcp_info info = {0};
   struct sockaddr_in peer = {0};
   socklen_t info_size = sizeof(info), peer_size = sizeof(peer);
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &info_size) != 0 ||
-      info.tcpi_state != ESTABLISHED ||
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &info_size) != 0) {
+    return false;
+  }
+  if (info.tcpi_state == SYN_SENT) {
+    return read_unmade(fd, &info, connection);
+  }
+  if (info.tcpi_state != ESTABLISHED ||
       getpeername(fd, (struct sockaddr *)&peer, &peer_size) != 0 || peer.sin_family != AF_INET) {
     return false;
   }

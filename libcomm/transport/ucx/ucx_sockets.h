@@ -26,7 +26,8 @@ typedef struct lcomm_ucx_connection {
   bool kept_alive; /* while nothing is in flight the kernel asks every few seconds */
 } lcomm_ucx_connection;
 
-/* False unless it is an established connection over IPv4. */
+/* False unless it is an established connection over IPv4, or one that is being made and has not
+ * been answered for some seconds. */
 bool lcomm_ucx_connection_read(int fd, lcomm_ucx_connection *connection);
 
 enum { LCOMM_UCX_SILENT_S = 8 };

@@ -11,7 +11,7 @@
 
 static lcomm_ucx_place open_place(forked *self, const char *devices) {
   lcomm_why why = {.text = ""};
-  lcomm_ucx_place place;
+  lcomm_ucx_place place = {0};
   bool works =
       lcomm_ucx_load(&why) == LCOMM_OK && lcomm_ucx_place_open(devices, &place, &why) == LCOMM_OK;
   forked_require(self, works, "%s", why.text);

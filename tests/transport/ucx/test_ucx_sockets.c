@@ -5,6 +5,8 @@
  * hosts that vanish is in script_ucx_vanished.sh. */
 
 #include <arpa/inet.h>
+#include <linux/filter.h>
+#include <sys/socket.h>
 
 #include "libcomm/transport/ucx/ucx_sockets.h"
 #include "tests/support/unit_tests.h"
@@ -44,6 +46,42 @@ static void host_that_was_heard_or_not_asked_is_not_silent(void **state) {
   assert_false(is_silent(3600, 0, 0, 1));  /* the next probe of a full window is just on its way */
   assert_false(is_silent(3600, 10, 0, 0)); /* as are bytes */
   assert_false(is_silent(3600, 10, 1, 0));
+}
+
+/* A listener whose kernel drops all that comes, as if its host had vanished. */
+static int listen_silently(struct sockaddr_in *address) {
+  struct sock_filter drop[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+  struct sock_fprog program = {.len = 1, .filter = drop};
+  socklen_t size = sizeof *address;
+  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  bool listens = bind(listener, (struct sockaddr *)address, size) == 0 &&
+                 listen(listener, 5) == 0 &&
+                 getsockname(listener, (struct sockaddr *)address, &size) == 0 &&
+                 setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
+  return listens ? listener : -1;
+}
+
+/* A link that is made after the host has vanished. */
+static void host_that_answers_no_connection_is_silent(void **state) {
+  (void)state;
+  struct sockaddr_in address;
+  lcomm_ucx_connection connection;
+  int listener = listen_silently(&address);
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  double begin_s = lcomm_clock_s(), deadline_s = begin_s + LIMIT_S;
+  assert_true(listener >= 0 && fd >= 0);
+  assert_int_not_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+  assert_false(lcomm_ucx_connection_read(fd, &connection)); /* not yet */
+  while (!lcomm_ucx_connection_read(fd, &connection)) {
+    assert_true(lcomm_clock_s() < deadline_s);
+    sleep_for(0.1);
+  }
+  assert_true(lcomm_clock_s() - begin_s > 5); /* a few packets may be lost */
+  assert_true(lcomm_ucx_connection_is_silent(&connection));
+  assert_int_equal(connection.peer_address, htonl(INADDR_LOOPBACK));
+  close(fd);
+  close(listener);
 }
 
 /* -------------------------------------------------------------- which sockets */
@@ -121,6 +159,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(host_that_leaves_many_questions_open_is_silent),
     cmocka_unit_test(host_that_is_asked_while_idle_answers_before_bytes_wait),
     cmocka_unit_test(host_that_was_heard_or_not_asked_is_not_silent),
+    cmocka_unit_test(host_that_answers_no_connection_is_silent),
     UCX_TEST(sockets_to_all_peers_are_found, 4),
     cmocka_unit_test(all_connections_are_kept_alive),
     cmocka_unit_test(address_names_the_first_rank_of_another_host),
