@@ -83,7 +83,8 @@ expect another_beta_is_refused refused "beta1 of the trainer's Adam is 0.9" "${o
 expect shards_of_momentum_are_refused refused 'leave out --shard' "${onebit[@]}" --shard optimizer
 expect a_transformer_goes_on ends_alike --model gpt-nano --images 32 --batch 4
 
-# Killed at random moments, each run goes on from the last checkpoint of the one before.
+# Killed at random moments, each run goes on from the last checkpoint of the one before; every
+# second one is killed after a checkpoint of its own, others perhaps before.
 options=(--data builtin --model mlp --images 640 --epochs 100000 --log log --policy "net=topk:0.02+ef min=0")
 kills=${KILLS:-20} whole=0 before=0
 rm log
@@ -95,7 +96,7 @@ for ((i = 0; i < kills; i++)); do
   setsid "$launch" 2 sh rank "$build/train" "${options[@]}" --save killed --save-every 1 $resume >out 2>&1 </dev/null &
   run=$!
   began=resumed
-  [ -n "$resume" ] || began=saved
+  [ $((i % 2)) -ne 0 ] || began=saved
   until grep -qs "\"event\":\"$began\"" log || ! kill -0 $run 2>/dev/null; do sleep 0.02; done
   sleep "0.$((RANDOM % 5))$((RANDOM % 10))"
   # shellcheck disable=SC2046 # two numbers
@@ -109,5 +110,5 @@ for ((i = 0; i < kills; i++)); do
   resume="--resume killed"
 done
 expect whenever_it_is_killed_the_last_checkpoint_loads test $whole -eq "$kills"
-expect and_the_runs_get_on test $before -gt "$kills"
+expect and_the_runs_get_on test $before -ge $((kills / 2))
 exit $((failures > 0))
