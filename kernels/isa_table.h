@@ -8,6 +8,13 @@
 
 #include "kernels/kernels.h"
 
+void lcomm_scalar_lowrank_project(float *p, float *m, const float *gradient, const float *q,
+                                  size_t rows, size_t columns, size_t rank);
+void lcomm_scalar_lowrank_project_back(float *q, const float *m, const float *p, size_t rows,
+                                       size_t columns, size_t rank);
+void lcomm_scalar_lowrank_expand(float *result, float *m, const float *p, const float *q,
+                                 size_t rows, size_t columns, size_t rank, float share);
+
 #define LCOMM_DECLARE_KERNELS(isa)                                                                 \
   void lcomm_##isa##_f32_to_f16(const float *source, float factor, uint16_t *code, size_t n);      \
   void lcomm_##isa##_f32_to_bf16(const float *source, uint16_t *code, size_t n);                   \
@@ -118,8 +125,11 @@
     .ef.f32_add_error = lcomm_##isa##_f32_add_error,                                               \
     .ef.f32_momentum = lcomm_##isa##_f32_momentum,                                                 \
     .ef.accumulate_select = lcomm_##isa##_accumulate_select,                                       \
-    .planes.split2 = lcomm_##isa##_split2, .planes.split4 = lcomm_##isa##_split4,                  \
-    .planes.join2 = lcomm_##isa##_join2, .planes.join4 = lcomm_##isa##_join4                       \
+    .lowrank.project = lcomm_scalar_lowrank_project,                                               \
+    .lowrank.project_back = lcomm_scalar_lowrank_project_back,                                     \
+    .lowrank.expand = lcomm_scalar_lowrank_expand, .planes.split2 = lcomm_##isa##_split2,          \
+    .planes.split4 = lcomm_##isa##_split4, .planes.join2 = lcomm_##isa##_join2,                    \
+    .planes.join4 = lcomm_##isa##_join4                                                            \
   }
 
 #endif

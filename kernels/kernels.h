@@ -26,6 +26,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/lowrank.h"
+
 enum {
   LCOMM_BLOCK = 128,            /* every format's blocks divide a range of so many elements */
   LCOMM_STREAM_COUNT = 16 << 20 /* 64 MiB of float32 */
@@ -112,6 +114,7 @@ typedef struct lcomm_kernels {
   lcomm_kernels_f16_block f16_block; /* 16 bit with scales of blocks */
   lcomm_kernels_ef ef;               /* error feedback, top-k */
   lcomm_kernels_planes planes;       /* for the lossless stage */
+  lcomm_kernels_lowrank lowrank;     /* matrices of low rank */
 
   /* Formats with one scale for each `block` elements; the last block may be
    * short. A decoded value is factor * (scale * code), two roundings; `add`
