@@ -132,8 +132,9 @@ lcomm_policy_facts lcomm_policy_query_facts(const lcomm_policy *policy) {
   bool lossy = policy->node.format.codec->id != LCOMM_CODEC_NONE, error_feedback = false;
   for (unsigned i = 0; i < lcomm_policy_net_count(policy); i++) {
     const lcomm_codec_spec *net = lcomm_policy_net_codec(policy, i);
-    lossy |= net->format.codec->id != LCOMM_CODEC_NONE;
-    error_feedback |= net->error_feedback;
+    bool acts = net->rank == 0; /* low rank is for tensors */
+    lossy |= acts && net->format.codec->id != LCOMM_CODEC_NONE;
+    error_feedback |= acts && net->error_feedback;
   }
   return (lcomm_policy_facts){
       .min_bytes = policy->min_bytes,

@@ -77,6 +77,9 @@ lcomm_status lcomm_ef_feedback(const lcomm_ef *ef, lcomm_feedback_state **feedba
   if (ef->exact) {
     return LCOMM_OK;
   }
+  if (ef->lowrank.rank > 0) {
+    return lcomm_ef_lowrank_feedback(ef, feedback);
+  }
   LCOMM_TRY(lcomm_ef_make_plan(ef, false, 0, &plan));
   lcomm_status status = lcomm_feedback_create(ef->comm, plan, ef->momentum, feedback);
   lcomm_plan_destroy(plan);
@@ -88,6 +91,10 @@ lcomm_status lcomm_ef_feedback(const lcomm_ef *ef, lcomm_feedback_state **feedba
 
 lcomm_status lcomm_ef_holders(const lcomm_ef *ef, int *holders) {
   lcomm_plan *plan = NULL;
+  if (ef->lowrank.rank > 0) {
+    *holders = ef->comm->size;
+    return LCOMM_OK;
+  }
   lcomm_status status = lcomm_ef_make_plan(ef, false, 0, &plan);
   if (status == LCOMM_OK) {
     *holders = plan->shape.hierarchical ? ef->comm->topo.nodes : ef->comm->size;
@@ -102,6 +109,7 @@ static void retire_runs(lcomm_ef *ef) {
   lcomm_run_retire(ef->comm, ef->run);
   lcomm_run_retire(ef->comm, ef->exact_run);
   ef->run = ef->exact_run = NULL;
+  lcomm_ef_lowrank_retire(ef);
 }
 
 void lcomm_ef_replace(lcomm_ef *ef, lcomm_ef_state *state) {
@@ -117,6 +125,7 @@ void lcomm_ef_free(lcomm_ef *ef) {
   lcomm_run_destroy(ef->run);
   lcomm_run_destroy(ef->exact_run);
   ef->run = ef->exact_run = NULL;
+  lcomm_ef_lowrank_free(ef);
   lcomm_ef_state_free(ef->comm, ef->request.location, &ef->state);
   lcomm_ef_state_free(ef->comm, ef->request.location, &ef->spent);
 }

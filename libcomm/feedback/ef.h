@@ -13,11 +13,15 @@
  * the operation leaves what it found as it was, in second arrays, and lcomm_ef_discard() goes back
  * to it until the next one takes its run.
  *
+ * Where the vector is one of matrices that travel by low rank, an operation is two sums, see
+ * ef_lowrank.h.
+ *
  * ef.c has plans, life and policy, ef_run.c the run of a step, ef_undo.c the way back, ef_apply.c
- * the arithmetic over the operations of a backend.
+ * the arithmetic over the operations of a backend, ef_lowrank.c that of low rank.
  */
 
 #include "libcomm/engine/operation.h"
+#include "libcomm/feedback/ef_lowrank.h"
 #include "libcomm/feedback/ef_state.h"
 
 /* What an operation has found, to go back to. */
@@ -52,6 +56,8 @@ typedef struct lcomm_ef {
   /* What it travels by instead of the codec of request.net or node=; where it does not, the codec
    * is NULL. */
   lcomm_codec_spec milder;
+
+  lcomm_ef_lowrank lowrank; /* its operations where the vector is one of matrices */
 } lcomm_ef;
 
 /* ------------------------------------------------------------------ runs */
@@ -143,6 +149,12 @@ static inline float lcomm_ef_units(const lcomm_ef *ef) {
   return ef->request.op == LCOMM_AVG ? (float)ef->comm->size : 1.0f;
 }
 
+/* The residual that an operation works with. That of low rank is nothing to the run, whose vector
+ * is another one. */
+static inline lcomm_feedback_state *lcomm_ef_works_with(const lcomm_ef *ef, const lcomm_run *run) {
+  return lcomm_ef_lowrank_is_first(ef, run) ? ef->state.feedback : run->feedback;
+}
+
 /* Inside: does the sum of such a plan get its momentum after it was made? Does it need that of the
  * sums before, then or as compressed momentum? Does it take up what is carried? */
 bool lcomm_ef_corrects_sum(const lcomm_ef *ef, const lcomm_plan *plan);
@@ -151,8 +163,9 @@ static inline bool lcomm_ef_takes_carried(const lcomm_ef *ef) {
   return !(ef->beta1 > 0) || ef->sends_momentum;
 }
 
-/* Inside: a plan by the policy, or an exact one; memory is short. */
+/* Inside: a plan by the policy, or an exact one, and its run; memory is short. */
 lcomm_status lcomm_ef_make_plan(const lcomm_ef *ef, bool exact, double density, lcomm_plan **plan);
+lcomm_status lcomm_ef_make_run(const lcomm_ef *ef, bool exact, double density, lcomm_run **run);
 lcomm_status lcomm_ef_out_of_memory(const lcomm_ef *ef);
 
 #endif

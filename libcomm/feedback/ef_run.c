@@ -69,7 +69,7 @@ static lcomm_status prepare_feedback(lcomm_ef *ef, lcomm_run *run) {
 
 /* ------------------------------------------------------------------ runs */
 
-static lcomm_status make_run(const lcomm_ef *ef, bool exact, double density, lcomm_run **run) {
+lcomm_status lcomm_ef_make_run(const lcomm_ef *ef, bool exact, double density, lcomm_run **run) {
   lcomm_plan *plan = NULL;
   LCOMM_TRY(lcomm_ef_make_plan(ef, exact, density, &plan));
   lcomm_sequence_space space =
@@ -86,7 +86,7 @@ static lcomm_status make_lossy(lcomm_ef *ef, double density) {
   lcomm_run *made = NULL;
   lcomm_run_retire(ef->comm, ef->run);
   ef->run = NULL;
-  LCOMM_TRY(make_run(ef, false, density, &made));
+  LCOMM_TRY(lcomm_ef_make_run(ef, false, density, &made));
   lcomm_status status = prepare_feedback(ef, made);
   if (status != LCOMM_OK) {
     lcomm_run_retire(ef->comm, made);
@@ -102,7 +102,8 @@ static void free_spent(lcomm_ef *ef) {
 }
 
 static bool has_spent(const lcomm_ef *ef) {
-  return ef->spent.feedback || ef->spent.velocity.now || ef->spent.carried;
+  const lcomm_ef_state *spent = &ef->spent;
+  return spent->feedback || spent->velocity.now || spent->basis.now || spent->carried;
 }
 
 /* Nothing has to be made for a run, or freed before it. A flush takes the velocity away. */
@@ -135,9 +136,21 @@ static lcomm_status take_lossy(lcomm_ef *ef, uint64_t step) {
   return is_made ? LCOMM_OK : make_stage(ef, density);
 }
 
+/* Of low rank the first of two runs is taken. */
+static lcomm_status make_factored(lcomm_ef *ef) {
+  free_spent(ef);
+  LCOMM_TRY(lcomm_ef_lowrank_prepare(ef));
+  return prepare(ef, ef->lowrank.left.run);
+}
+
+static lcomm_status take_factored(lcomm_ef *ef) {
+  bool is_made = lcomm_ef_lowrank_is_made(ef) && is_ready(ef, ef->lowrank.left.run);
+  return is_made ? LCOMM_OK : make_factored(ef);
+}
+
 static lcomm_status make_exact(lcomm_ef *ef) {
   free_spent(ef);
-  return ef->exact_run ? LCOMM_OK : make_run(ef, true, 0, &ef->exact_run);
+  return ef->exact_run ? LCOMM_OK : lcomm_ef_make_run(ef, true, 0, &ef->exact_run);
 }
 
 static lcomm_status prepare_exact(lcomm_ef *ef) {
@@ -159,6 +172,11 @@ static bool is_exact_step(const lcomm_ef *ef, uint64_t step) {
 lcomm_status lcomm_ef_take_run(lcomm_ef *ef, uint64_t step, lcomm_run **run) {
   bool exact = ef->exact || ef->flushes || is_exact_step(ef, step);
   lcomm_ef_remember(ef);
+  if (!exact && ef->lowrank.rank > 0) {
+    LCOMM_TRY(take_factored(ef));
+    *run = ef->lowrank.left.run;
+    return LCOMM_OK;
+  }
   ef->sends_momentum =
       ef->beta1 > 0 && lcomm_warmup_sends_momentum(&ef->comm->settings.policy, step);
   lcomm_status status = exact ? take_exact(ef) : take_lossy(ef, step);

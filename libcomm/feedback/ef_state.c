@@ -9,21 +9,26 @@
 
 lcomm_status lcomm_feedback_create(lcomm_comm *comm, const lcomm_plan *plan, double momentum,
                                    lcomm_feedback_state **feedback) {
-  uint64_t first = 0, count = 0;
+  lcomm_span kept = {0};
   *feedback = NULL;
-  if (!lcomm_plan_feedback(plan, &first, &count) || count == 0) {
+  if (!lcomm_plan_feedback(plan, &kept.first, &kept.count) || kept.count == 0) {
     return LCOMM_OK;
   }
+  return lcomm_feedback_make(comm, plan->location, kept, momentum, feedback);
+}
+
+lcomm_status lcomm_feedback_make(lcomm_comm *comm, lcomm_memory_location location, lcomm_span kept,
+                                 double momentum, lcomm_feedback_state **feedback) {
   lcomm_feedback_state *made = calloc(1, sizeof *made);
   if (!made) {
     return LCOMM_ERR_MEMORY;
   }
-  made->first = first;
-  made->count = count;
+  made->first = kept.first;
+  made->count = kept.count;
   made->momentum_factor = (float)momentum;
-  made->location = plan->location;
-  made->residual.now = lcomm_ef_memory_get(comm, plan->location, count);
-  made->momentum.now = momentum > 0 ? lcomm_ef_memory_get(comm, plan->location, count) : NULL;
+  made->location = location;
+  made->residual.now = lcomm_ef_memory_get(comm, location, kept.count);
+  made->momentum.now = momentum > 0 ? lcomm_ef_memory_get(comm, location, kept.count) : NULL;
   if (!made->residual.now || (momentum > 0 && !made->momentum.now)) {
     lcomm_feedback_free(comm, made);
     return LCOMM_ERR_MEMORY;
@@ -50,6 +55,7 @@ bool lcomm_feedback_fits(const lcomm_feedback_state *feedback, const lcomm_plan 
 void lcomm_ef_state_free(lcomm_comm *comm, lcomm_memory_location location, lcomm_ef_state *state) {
   lcomm_feedback_free(comm, state->feedback);
   lcomm_ef_array_free(comm, location, &state->velocity);
+  lcomm_ef_array_free(comm, location, &state->basis);
   lcomm_ef_memory_free(comm, location, state->carried);
   *state = (lcomm_ef_state){0};
 }

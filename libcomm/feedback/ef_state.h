@@ -24,6 +24,8 @@
 typedef struct lcomm_ef_state {
   lcomm_feedback_state *feedback; /* NULL: this rank keeps none, or before the first lossy step */
   lcomm_ef_array velocity;        /* momentum of the applied sums of exact steps, or NULL */
+  lcomm_ef_array basis;           /* of low rank: Q of all matrices, see ef_lowrank.h, or NULL; the
+                                     same on all ranks */
   float *carried; /* added to the next result, or NULL: a residual that was loaded and that nobody
                      keeps; the same on all ranks */
 } lcomm_ef_state;
@@ -33,6 +35,8 @@ typedef struct lcomm_ef_parked {
   uint64_t first, count;      /* elements whose residual this rank keeps */
   float *residual, *momentum; /* of those; NULL for none */
   float *velocity, *carried;  /* of all elements, as in lcomm_ef_state; NULL for none */
+  float *basis;               /* of a matrix: its Q, basis_count values; NULL for none */
+  uint64_t basis_count;
 } lcomm_ef_parked;
 
 /* Where elements of a part are in a feedback state: first .. first+n of the part lie at `at`. */
@@ -48,10 +52,12 @@ lcomm_ef_shard lcomm_ef_shard_of(const lcomm_feedback_state *feedback, uint64_t 
  * ef_memory.h: memory of a device is got and freed without the turn of `comm`. */
 void lcomm_ef_state_free(lcomm_comm *comm, lcomm_memory_location location, lcomm_ef_state *state);
 
-/* State for the data of `plan`; *feedback is NULL when it keeps none.
- * MEMORY. Free with lcomm_feedback_free (NULL ok). */
+/* State for the data of `plan`; *feedback is NULL when it keeps none. Or for `count` elements from
+ * `first` on. MEMORY. Free with lcomm_feedback_free (NULL ok). */
 lcomm_status lcomm_feedback_create(lcomm_comm *comm, const lcomm_plan *plan, double momentum,
                                    lcomm_feedback_state **feedback);
+lcomm_status lcomm_feedback_make(lcomm_comm *comm, lcomm_memory_location location, lcomm_span kept,
+                                 double momentum, lcomm_feedback_state **feedback);
 void lcomm_feedback_free(lcomm_comm *comm, lcomm_feedback_state *feedback);
 
 /* Does the state belong to the same elements that `plan` wants it for? */

@@ -17,7 +17,7 @@ bool lcomm_ef_can_undo(const lcomm_ef *ef) {
   if (!ef->undo) {
     return true;
   }
-  return !is_single(ef->state.velocity) &&
+  return !is_single(ef->state.velocity) && !is_single(ef->state.basis) &&
          !(feedback && (is_single(feedback->residual) || is_single(feedback->momentum)));
 }
 
@@ -27,7 +27,8 @@ lcomm_status lcomm_ef_prepare_undo(lcomm_ef *ef) {
   if (!ef->undo) {
     return LCOMM_OK;
   }
-  bool whole = lcomm_ef_array_double(ef->comm, location, ef->result.count, &ef->state.velocity);
+  bool whole = lcomm_ef_array_double(ef->comm, location, ef->result.count, &ef->state.velocity) &&
+               lcomm_ef_array_double(ef->comm, location, ef->lowrank.right.count, &ef->state.basis);
   if (feedback) {
     whole = whole &&
             lcomm_ef_array_double(ef->comm, location, feedback->count, &feedback->residual) &&
@@ -53,13 +54,19 @@ void lcomm_ef_begin(lcomm_ef *ef, const lcomm_run *run) {
   if (past->state.velocity.now && ef->state.velocity.now) {
     past->state.velocity = ef->state.velocity;
   }
+  if (past->state.basis.now && ef->state.basis.now) {
+    past->state.basis = ef->state.basis;
+  }
   past->exists = true;
-  if (feedback && (run->feedback || ef->flushes || flush)) {
+  if (feedback && (lcomm_ef_works_with(ef, run) || ef->flushes || flush)) {
     lcomm_ef_array_turn(&feedback->residual);
     lcomm_ef_array_turn(&feedback->momentum);
   }
   if (flush || lcomm_ef_needs_velocity(ef, run->plan)) {
     lcomm_ef_array_turn(&ef->state.velocity);
+  }
+  if (lcomm_ef_lowrank_is_first(ef, run)) {
+    lcomm_ef_array_turn(&ef->state.basis);
   }
 }
 
@@ -84,6 +91,9 @@ bool lcomm_ef_discard(lcomm_ef *ef) {
   if (!past.state.velocity.now) {
     ef->spent.velocity = made.velocity;
   }
+  if (!past.state.basis.now) {
+    ef->spent.basis = made.basis;
+  }
   if (!lcomm_memory_is_on_device(ef->request.location)) {
     lcomm_ef_state_free(ef->comm, ef->request.location, &ef->spent);
   }
@@ -98,6 +108,7 @@ void lcomm_ef_forget_past(lcomm_ef *ef) {
     return;
   }
   lcomm_ef_array_single(ef->comm, location, &ef->state.velocity);
+  lcomm_ef_array_single(ef->comm, location, &ef->state.basis);
   if (feedback) {
     lcomm_ef_array_single(ef->comm, location, &feedback->residual);
     lcomm_ef_array_single(ef->comm, location, &feedback->momentum);

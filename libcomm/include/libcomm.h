@@ -92,7 +92,7 @@
  *                 Gradient Compression, Lin et al. 2018), 0 < M < 1. The
  *                 library keeps the momentum, the optimiser's own must be 0;
  *                 float64 sums cannot be tensors then. Needs topk with +ef in net
- *                 or in a pattern; no dense codec may have +ef then
+ *                 or in a pattern; no dense codec may have +ef then, nor lowrank be there
  *                                                       (default none)
  *   adam=onebit[,beta1=BETA][,refresh=STEPS]  compressed momentum, for tensors
  *                 (1-bit Adam, Tang et al. 2021): after the warm-up what
@@ -105,7 +105,7 @@
  *                 that the variance can be refreshed, then after twice as many,
  *                 and so on (none). float64 sums cannot be tensors then. Needs
  *                 warmup= and a dense codec with +ef in net or in a pattern,
- *                 and no topk; e.g. net=sign adam=onebit warmup=1000
+ *                 and no topk or lowrank; e.g. net=sign adam=onebit warmup=1000
  *                                                       (default none)
  *   clip=NORM[:tensor|:global]  scale each rank's own gradient down to an L2 norm
  *                 of at most NORM / sqrt(ranks) before it is accumulated: each
@@ -173,6 +173,10 @@
  *                 0 < DENSITY <= 1, or k=N, that many values of each tensor
  *                 (or of each bucket, see scope), 1 <= N < 2^32; then
  *                 values=bf16|int8 (default bf16)
+ *     lowrank     on net only: first RANK, 1 <= RANK <= 64, then values=none|bf16|int8, by
+ *                 which the factors travel (default none), e.g. lowrank:4. For tensors with
+ *                 a shape, each a matrix (lcomm_tensor_add_shaped); all else is exact. Always
+ *                 has error feedback, and no other ending
  *     auto[:CLASS]  on net only: the codec, the algorithm and the number of chunks by
  *                 which a call is predicted to take the least time, exact where
  *                 none pays. CLASS says which errors

@@ -42,6 +42,23 @@ LCOMM_API lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void
                                         uint64_t count, lcomm_dtype dtype, lcomm_op op,
                                         lcomm_tensor **tensor);
 
+/* The same for a tensor that is a matrix: `rows` rows of `columns` elements, one row after the
+ * other, both at least 1. With net=lowrank:RANK of the policy such tensors travel by low rank
+ * (PowerSGD, Vogels et al. 2019): two factors of RANK * rows and RANK * columns elements are summed
+ * in their place, and what they leave out of a step joins the next one. The more a gradient's rows
+ * are alike, the less is left out. For a weight of any shape take the dimension of its outputs as
+ * rows, and the others together as columns. Low rank acts on sums and averages of float32 and the
+ * 16-bit types that are not exempt nor below min=, if the factors have less than half of the
+ * elements: 2 * RANK * (rows + columns) < rows * columns. Others, and those that were added without
+ * a shape, are summed as the rest of the policy says, or exactly. Without lowrank in the policy a
+ * shape changes nothing; ranks compare it. Of a matrix, what is not finite in some rank's gradient
+ * makes the whole result NaN, on all ranks. What is finite stays in the residual, which every rank
+ * keeps of all elements. Errors: as lcomm_tensor_add; ARGUMENT also for a shape without elements,
+ * and for a tensor on a device that the policy wants to travel by low rank. */
+LCOMM_API lcomm_status lcomm_tensor_add_shaped(lcomm_comm *comm, const char *name, void *data,
+                                               uint64_t rows, uint64_t columns, lcomm_dtype dtype,
+                                               lcomm_op op, lcomm_tensor **tensor);
+
 /* Give a tensor another buffer, for frameworks that allocate gradients anew. Local call: any
  * number of ranks may do it in any step. Nothing else of the tensor changes: its sum,
  * bucket, residual and momentum stay. It may be done between the steps, and in a step
@@ -216,7 +233,7 @@ LCOMM_API lcomm_status lcomm_tensor_codec(lcomm_comm *comm, const lcomm_tensor *
  * What is beyond its limit goes from its codec, that of net= or of the pattern that fits it, to the
  * next milder one of
  *     topk -> int4 -> int8 -> bf16 -> none     fp8e4m3, fp8e5m2 -> int8     fp16 -> bf16
- *     sign -> int2 -> int4
+ *     sign -> int2 -> int4     lowrank -> int4
  *     auto:topk -> auto:sign -> auto:int2 -> auto:int4 -> auto:int8 -> auto:bf16 -> auto:lossless,
  *     to below the codec that auto had chosen,
  * whose limit is that of its checks from the next step on, on all ranks alike, because all have the

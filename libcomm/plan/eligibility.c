@@ -96,7 +96,16 @@ unsigned lcomm_eligibility_equal_ops(const lcomm_plan_request *request, const lc
 /* ------------------------------------------------------- tensors, residuals */
 
 static bool asks_for_nothing(const lcomm_codec_spec *choice) {
-  return choice->format.codec->id == LCOMM_CODEC_NONE && !choice->format.zstd;
+  return lcomm_codec_spec_is_exact(choice) && !choice->format.zstd;
+}
+
+/* What low rank does not act on stays exact between nodes. */
+static void find_matrix(const lcomm_policy *policy, const lcomm_match_call *call,
+                        lcomm_named_data *data) {
+  if (data->net.rank > 0 && !lcomm_lowrank_gains(data->net.rank, call->rows, call->columns)) {
+    data->net = (lcomm_codec_spec){.format = lcomm_format_of(&lcomm_codec_none)};
+    data->exact |= asks_for_nothing(&policy->node);
+  }
 }
 
 lcomm_named_data lcomm_eligibility_of_name(const lcomm_policy *policy, uint64_t named,
@@ -108,12 +117,13 @@ lcomm_named_data lcomm_eligibility_of_name(const lcomm_policy *policy, uint64_t 
     return data;
   }
   const lcomm_codec_pattern *pattern = lcomm_match_pattern(policy, named, call);
-  if (!pattern) {
+  if (pattern) {
+    data.net = pattern->codec;
+    data.exact = asks_for_nothing(&data.net) && asks_for_nothing(&policy->node);
+  } else {
     data.exact = bytes < policy->min_bytes;
-    return data;
   }
-  data.net = pattern->codec;
-  data.exact = asks_for_nothing(&data.net) && asks_for_nothing(&policy->node);
+  find_matrix(policy, call, &data);
   return data;
 }
 
@@ -167,6 +177,9 @@ const char *lcomm_eligibility_why_exact(const lcomm_eligibility *eligibility,
   }
   if (eligibility->unmatched) {
     return eligibility->unmatched;
+  }
+  if (choice->rank > 0) {
+    return "low rank acts on tensors with a shape, each matrix by sums of its two factors";
   }
   if (choice->error_feedback && !request->error_feedback) {
     return "error feedback needs a tensor or a residual, this is a plain call";

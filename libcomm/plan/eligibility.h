@@ -28,7 +28,8 @@ typedef struct lcomm_named_data {
   lcomm_codec_spec net; /* else */
 } lcomm_named_data;
 
-/* `named` as lcomm_match_named() says; `call` has the name. */
+/* `named` as lcomm_match_named() says; `call` has the name. Of low rank a matrix that does not gain
+ * by it has no codec. */
 lcomm_named_data lcomm_eligibility_of_name(const lcomm_policy *policy, uint64_t named,
                                            const lcomm_match_call *call);
 

@@ -45,12 +45,13 @@ bool lcomm_milder_codec(const lcomm_codec_spec *codec, unsigned rungs, bool mome
   if (codec->automatic != LCOMM_AUTO_NONE) {
     return milder_class(codec->automatic, rungs, choice);
   }
-  for (unsigned i = 0; i < rungs && it; i++) {
-    it = next_of(it);
-  }
   if (rungs == 0) {
     *choice = *codec;
     return true;
+  }
+  it = codec->rank > 0 ? &lcomm_codec_int4 : next_of(it);
+  for (unsigned i = 1; i < rungs && it; i++) {
+    it = next_of(it);
   }
   *choice = (lcomm_codec_spec){.format = lcomm_format_of(it ? it : &lcomm_codec_none)};
   choice->error_feedback =

@@ -21,6 +21,7 @@ enum {
   LCOMM_POLICY_RULES_MAX = 16,    /* of match= */
   LCOMM_POLICY_PATTERNS_MAX = 32, /* of all net[...] */
   LCOMM_POLICY_STEP_MAX = 4096,   /* calls of a step */
+  LCOMM_RANK_MAX = 64,            /* of lowrank */
   LCOMM_POLICY_GLOB_MAX = 128     /* one pattern, with the terminator */
 };
 
@@ -44,6 +45,8 @@ typedef struct lcomm_codec_spec {
   lcomm_format format; /* lcomm_codec_none is exact; of auto the coarsest one that is allowed */
   bool error_feedback;
   lcomm_auto_class automatic;
+  uint16_t
+      rank; /* lowrank: of the factors of a matrix, which travel by `format`; 0: no such thing */
 } lcomm_codec_spec;
 
 /* One stage of a density warm-up: for so many steps this share is kept. */
@@ -141,6 +144,15 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text);
 bool lcomm_policy_exempts(const lcomm_policy *policy, const char *name);
 
 bool lcomm_codec_spec_equal(const lcomm_codec_spec *a, const lcomm_codec_spec *b);
+
+/* Does the choice leave all bits as they are? */
+static inline bool lcomm_codec_spec_is_exact(const lcomm_codec_spec *choice) {
+  return choice->format.codec->id == LCOMM_CODEC_NONE && choice->rank == 0;
+}
+
+/* Does lowrank:RANK act on a matrix of this shape? It has to send half of its elements or fewer. A
+ * rank of 0 acts on none, and a tensor without a shape has 0 rows and columns. */
+bool lcomm_lowrank_gains(unsigned rank, uint64_t rows, uint64_t columns);
 
 /* The codecs between nodes: 0 is that of net=, those of the patterns follow. */
 static inline unsigned lcomm_policy_net_count(const lcomm_policy *policy) {

@@ -70,18 +70,18 @@ void lcomm_policy_write_adam(lcomm_writer *w, const lcomm_adam_policy *adam) {
 }
 
 const char *lcomm_policy_adam_conflict(const lcomm_policy *policy) {
-  bool sparse = false, feedback = false;
+  bool other = false, feedback = false;
   if (!policy->adam.onebit) {
     return NULL;
   }
   for (unsigned i = 0; i < lcomm_policy_net_count(policy); i++) {
     const lcomm_codec_spec *net = lcomm_policy_net_codec(policy, i);
-    sparse |= lcomm_format_is_sparse(&net->format);
+    other |= lcomm_format_is_sparse(&net->format) || net->rank > 0;
     feedback |= net->error_feedback;
   }
-  if (sparse || !feedback) {
+  if (other || !feedback) {
     return "momentum travels by a dense codec that makes up for its errors; expected a codec of "
-           "net with +ef, and no topk";
+           "net with +ef, and no topk or lowrank";
   }
   if (policy->warmup_steps == 0) {
     return "the optimiser learns its variance from exact gradients first; expected warmup=STEPS "

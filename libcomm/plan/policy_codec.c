@@ -284,24 +284,32 @@ static lcomm_status read_auto(reader *r, span value, span rest, lcomm_codec_plac
                              "auto:bf16, auto:int8, auto:int4, auto:int2, auto:sign or auto:topk");
 }
 
+static lcomm_status fail_name(reader *r, span name, lcomm_codec_place place) {
+  char quoted[LCOMM_QUOTE_MAX], names[192] = "";
+  for (const lcomm_codec *const *c = lcomm_codec_list; *c != NULL; c++) {
+    append(names, sizeof names, (*c)->name, (*c)->id == LCOMM_CODEC_TOPK ? ":DENSITY" : "");
+  }
+  if (place == LCOMM_ON_NET && r->key) {
+    append(names, sizeof names, "lowrank", ":RANK");
+    append(names, sizeof names, "auto", ":CLASS");
+  }
+  return lcomm_policy_fail(r, name.text, "unknown codec %s; expected one of %s",
+                           lcomm_policy_quote(name, quoted), names);
+}
+
 lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
                                      lcomm_codec_place place, lcomm_codec_spec *choice) {
-  char quoted[LCOMM_QUOTE_MAX], names[160] = "";
   const char *example = r->example;
   span name = lcomm_span_before(value, ":+-"), rest = lcomm_span_after(value, name.length);
   const lcomm_codec *codec = lcomm_codec_by_name(name.text, name.length);
   if (lcomm_span_is(name, "auto")) {
     return read_auto(r, value, rest, place, choice);
   }
+  if (lcomm_span_is(name, "lowrank")) {
+    return lcomm_policy_read_lowrank(r, value, place, choice);
+  }
   if (!codec) {
-    for (const lcomm_codec *const *c = lcomm_codec_list; *c != NULL; c++) {
-      append(names, sizeof names, (*c)->name, (*c)->id == LCOMM_CODEC_TOPK ? ":DENSITY" : "");
-    }
-    if (place == LCOMM_ON_NET && r->key) {
-      append(names, sizeof names, "auto", ":CLASS");
-    }
-    return lcomm_policy_fail(r, name.text, "unknown codec %s; expected one of %s",
-                             lcomm_policy_quote(name, quoted), names);
+    return fail_name(r, name, place);
   }
   if (place == LCOMM_IN_NODE && codec->id == LCOMM_CODEC_TOPK) {
     return fail_in_node(r, value, codec->name, "");

@@ -63,6 +63,10 @@ const char *lcomm_codec_spec_format(const lcomm_codec_spec *choice, char *text, 
     lcomm_write(&w, "auto:%s", lcomm_auto_class_name(choice->automatic));
     return text;
   }
+  if (choice->rank > 0) {
+    lcomm_policy_write_lowrank(&w, choice);
+    return text;
+  }
   lcomm_write(&w, "%s", choice->format.codec->name);
   write_options(&w, &choice->format);
   if (choice->error_feedback) {
@@ -78,7 +82,7 @@ const char *lcomm_codec_spec_format(const lcomm_codec_spec *choice, char *text, 
 
 bool lcomm_codec_spec_equal(const lcomm_codec_spec *a, const lcomm_codec_spec *b) {
   return lcomm_format_equal(&a->format, &b->format) && a->error_feedback == b->error_feedback &&
-         a->automatic == b->automatic;
+         a->automatic == b->automatic && a->rank == b->rank;
 }
 
 /* --------------------------------------------------------------- policies */
@@ -240,7 +244,7 @@ const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key) 
   }
   if (policy->momentum > 0 && net.dense_feedback) {
     return "momentum is kept with what top-k has not sent yet, or apart from exact sums, and one "
-           "of the codecs of net is dense with +ef; expected that without +ef, or topk";
+           "of the codecs of net is dense with +ef, or lowrank; expected that without +ef, or topk";
   }
   *key = "adam";
   const char *adam = lcomm_policy_adam_conflict(policy);

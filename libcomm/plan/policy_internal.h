@@ -169,6 +169,13 @@ typedef enum lcomm_codec_place { LCOMM_ON_NET, LCOMM_IN_NODE } lcomm_codec_place
 lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
                                      lcomm_codec_place place, lcomm_codec_spec *choice);
 
+/* -------------------------------------------------------------- policy_lowrank.c */
+
+/* All of `value`, which begins with the name lowrank. *choice is written on success only. */
+lcomm_status lcomm_policy_read_lowrank(lcomm_policy_reader *r, lcomm_span value,
+                                       lcomm_codec_place place, lcomm_codec_spec *choice);
+void lcomm_policy_write_lowrank(lcomm_writer *w, const lcomm_codec_spec *choice);
+
 /* Words that contradict each other: NULL if there are none, else what is wrong
  * and what is expected. *key is the word to blame, one that was given. */
 const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key);

@@ -15,9 +15,10 @@ typedef struct lcomm_match_call {
   lcomm_call_kind kind;
   uint64_t count;
   lcomm_dtype dtype;
-  lcomm_op op;      /* of data that is moved: LCOMM_SUM */
-  int ranks;        /* of its communicator */
-  const char *name; /* of the tensor, or of the residual; NULL: none */
+  lcomm_op op;            /* of data that is moved: LCOMM_SUM */
+  int ranks;              /* of its communicator */
+  const char *name;       /* of the tensor, or of the residual; NULL: none */
+  uint64_t rows, columns; /* of a tensor with a shape; 0: it has none. No rule asks for them */
 } lcomm_match_call;
 
 /* The rules and patterns for which a communicator has the right name, a bit for each. Globs are

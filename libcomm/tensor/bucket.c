@@ -202,6 +202,7 @@ lcomm_status lcomm_buckets_dissolve(lcomm_comm *comm) {
   }
   free(comm->tensors->buckets);
   comm->tensors->buckets = NULL;
+  comm->tensors->begun = false;
   comm->tensors->bucket_count = comm->tensors->buckets_started = 0;
   if (status != LCOMM_OK) {
     return lcomm_fail(comm, status, "out of memory for the state of %zu tensors",
@@ -261,7 +262,7 @@ static lcomm_status make_ef(lcomm_bucket *bucket) {
   if (bucket->rungs > 0) {
     bucket->ef.milder = lcomm_guard_codec(&bucket->ef, bucket->rungs);
   }
-  return bucket->ends ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  return bucket->ends ? lcomm_bucket_make_lowrank(bucket) : LCOMM_ERR_MEMORY;
 }
 
 static lcomm_status complete(lcomm_bucket *bucket, bool is_new) {

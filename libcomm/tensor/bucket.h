@@ -7,7 +7,9 @@
  * belongs to them. A bucket holds tensors of one data type and operation that
  * are all exact or all of one codec; the tensors of a bucket follow each
  * other in the order of lcomm_tensor_add. Buckets start in the order of their
- * last tensors.
+ * last tensors. One that travels by low rank is two sums (feedback/ef_lowrank.h): the second starts
+ * when the first is over, and the next bucket after that, so all ranks start the same sums in the
+ * same order.
  */
 
 #include "libcomm/engine/operation.h"
@@ -24,6 +26,7 @@ struct lcomm_tensor {
   char name[128];
   void *data;
   uint64_t count;
+  uint64_t rows, columns; /* of its shape; 0: it has none */
   lcomm_dtype dtype;
   lcomm_op op;
   double before, after; /* factors of the gradient and of the result */
@@ -53,7 +56,8 @@ struct lcomm_bucket {
   unsigned rungs;      /* of its tensors, see lcomm_guarded */
   uint64_t *ends;      /* in the vector, of what top-k looks at together; owned */
   lcomm_ef ef;
-  lcomm_run *run; /* of this step */
+  lcomm_run *run; /* of this step: of low rank that of the first sum, then of the second */
+  bool under_way; /* of low rank: the first sum is in flight, the second has not begun */
   bool over;      /* in this step */
 };
 
@@ -71,7 +75,8 @@ typedef struct lcomm_tensor_set {
   size_t count, room;
   lcomm_bucket *buckets;
   size_t bucket_count;
-  size_t buckets_started;                    /* in this step */
+  bool begun;                                /* this step: the first bucket was prepared */
+  size_t buckets_started;                    /* in this step, all of their sums */
   uint64_t step_not_finite, last_not_finite; /* in the results of this step and of the last */
   atomic_bool sends_momentum;                /* the step that began last */
   bool compared;                             /* between the ranks */
@@ -100,8 +105,9 @@ bool lcomm_tensors_are_planned(const lcomm_comm *comm);
  * of another communicator; `call` is named. */
 lcomm_status lcomm_tensor_check(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call);
 
-/* What the policy says of it. */
+/* What the policy says of it, and what another one would. */
 lcomm_named_data lcomm_tensor_policy(const lcomm_tensor *tensor);
+lcomm_named_data lcomm_tensor_policy_by(const lcomm_tensor *tensor, const lcomm_policy *policy);
 
 /* Do the buffers of two tensors overlap? */
 bool lcomm_tensors_overlap(const lcomm_tensor *one, const lcomm_tensor *other);
@@ -143,6 +149,18 @@ void lcomm_step_end(lcomm_comm *comm);
 bool lcomm_step_clips_globally(const lcomm_comm *comm);
 lcomm_status lcomm_step_clip_count(lcomm_comm *comm, lcomm_run *run, const lcomm_buffer *all);
 lcomm_status lcomm_step_clip(lcomm_comm *comm, lcomm_run *run, const lcomm_buffer *all);
+
+/* bucket_lowrank.c. A bucket whose tensors are matrices that travel by low rank gets what that
+ * needs; does nothing for others. MEMORY. */
+lcomm_status lcomm_bucket_make_lowrank(lcomm_bucket *bucket);
+
+/* bucket_stage.c. The gradients come into the vector; they become what this rank contributes; the
+ * result is brought to the tensors, a callback of the operation. What its run sums: the vector, or
+ * one of two factors. Errors of the run's backend. */
+lcomm_status lcomm_bucket_stage_in(lcomm_bucket *bucket);
+lcomm_status lcomm_bucket_amend(lcomm_bucket *bucket);
+lcomm_status lcomm_bucket_stage_out(lcomm_run *run);
+uint8_t *lcomm_bucket_summed(const lcomm_bucket *bucket);
 
 /* Start every bucket whose turn it is and whose tensors are ready; none before all ranks
  * have agreed on the tensors (lcomm_tensors_plan). */

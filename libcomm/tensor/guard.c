@@ -33,8 +33,8 @@ typedef struct extent {
 } extent;
 
 static bool is_guarded(const lcomm_bucket *bucket) {
-  return !bucket->ef.exact && bucket->count > 0 &&
-         lcomm_guard_policy_codec(&bucket->ef).format.codec->id != LCOMM_CODEC_NONE;
+  lcomm_codec_spec codec = lcomm_guard_policy_codec(&bucket->ef);
+  return !bucket->ef.exact && bucket->count > 0 && !lcomm_codec_spec_is_exact(&codec);
 }
 
 static extent measure(const lcomm_comm *comm) {

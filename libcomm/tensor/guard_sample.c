@@ -43,7 +43,7 @@ void lcomm_guard_sample_draw(lcomm_guard_share *share, uint64_t step) {
  * which has begun. */
 static lcomm_status add_kept(const lcomm_guard_share *share, lcomm_run *run, lcomm_sampling *it,
                              const lcomm_ef_array *array) {
-  const lcomm_feedback_state *feedback = run->feedback;
+  const lcomm_feedback_state *feedback = lcomm_ef_works_with(share->ef, run);
   for (int i = 0; i < lcomm_ef_part_count(share->ef); i++) {
     lcomm_span part = lcomm_ef_part(share->ef, feedback, i);
     it->first = part.first;
@@ -57,7 +57,7 @@ static lcomm_status add_kept(const lcomm_guard_share *share, lcomm_run *run, lco
 /* This rank keeps residuals and momentum of some elements, or none. */
 static lcomm_status take_feedback(const lcomm_guard_share *share, lcomm_run *run,
                                   lcomm_sampling *it) {
-  const lcomm_feedback_state *feedback = run->feedback;
+  const lcomm_feedback_state *feedback = lcomm_ef_works_with(share->ef, run);
   it->first = it->count = 0;
   it->destination = share->staged.residual;
   LCOMM_TRY(run->backend->vectors->sample(run, it));
@@ -78,6 +78,16 @@ static lcomm_sampling sampling_of(const lcomm_guard_share *share, const void *ve
                           .factor = 1};
 }
 
+/* That of the bucket, where it is no codec of the run. */
+static lcomm_codec_spec codec_of(const lcomm_guard_share *share, const lcomm_run *run) {
+  const lcomm_plan *plan = run->plan;
+  if (lcomm_ef_lowrank_is_first(share->ef, run)) {
+    return lcomm_guard_policy_codec(share->ef);
+  }
+  return *lcomm_farthest_codec(&plan->stages[LCOMM_STAGE_NET], &plan->stages[LCOMM_STAGE_NODE],
+                               run->comm->topo.nodes);
+}
+
 lcomm_status lcomm_guard_take_share(lcomm_guard_share *share, lcomm_run *run, const void *vector,
                                     uint64_t step) {
   lcomm_guard_sample_draw(share, step);
@@ -85,15 +95,19 @@ lcomm_status lcomm_guard_take_share(lcomm_guard_share *share, lcomm_run *run, co
   it.destination = share->staged.gradient;
   share->taken = true;
   share->step = step;
-  share->by = *lcomm_farthest_codec(&run->plan->stages[LCOMM_STAGE_NET],
-                                    &run->plan->stages[LCOMM_STAGE_NODE], run->comm->topo.nodes);
+  share->by = codec_of(share, run);
   LCOMM_TRY(run->backend->vectors->sample(run, &it));
   return share->has_residual ? take_feedback(share, run, &it) : LCOMM_OK;
 }
 
+static bool is_lossy(const lcomm_bucket *bucket, const lcomm_run *run) {
+  return run->plan->lossy || lcomm_ef_lowrank_is_first(&bucket->ef, run) ||
+         lcomm_ef_lowrank_is_second(&bucket->ef, run);
+}
+
 static bool looks_at(const lcomm_bucket *bucket, const lcomm_run *run) {
   return bucket->comm->tensors->guard && bucket->tensors[0]->guarded.share &&
-         lcomm_guard_is_due(bucket->comm) && run->plan->lossy;
+         lcomm_guard_is_due(bucket->comm) && is_lossy(bucket, run);
 }
 
 lcomm_status lcomm_guard_take(lcomm_bucket *bucket, lcomm_run *run, const void *vector) {

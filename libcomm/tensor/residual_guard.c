@@ -15,8 +15,9 @@
 static bool is_wanted(const lcomm_residual *residual) {
   const lcomm_ef *ef = &residual->ef;
   const lcomm_comm *comm = ef->comm;
+  lcomm_codec_spec codec = lcomm_guard_policy_codec(ef);
   return comm->settings.policy.guard.steps > 0 && comm->size > 1 && !ef->exact &&
-         ef->request.count > 0 && lcomm_guard_policy_codec(ef).format.codec->id != LCOMM_CODEC_NONE;
+         ef->request.count > 0 && !lcomm_codec_spec_is_exact(&codec) && codec.rank == 0;
 }
 
 static void name_guard(lcomm_residual *residual) {

@@ -88,6 +88,7 @@ static void end_step(lcomm_comm *comm) {
     atomic_store(&comm->tensors->list[i]->returned, false);
     atomic_store(&comm->tensors->list[i]->ready, false);
   }
+  comm->tensors->begun = false;
   comm->tensors->buckets_started = 0;
   comm->tensors->last_not_finite = comm->tensors->step_not_finite;
   comm->tensors->step_not_finite = 0;

@@ -76,9 +76,17 @@ static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
                           lcomm_memory_location_name(comm->tensors->location, other));
     }
   }
-  if (lcomm_memory_is_on_device(location)) {
-    comm->tensors->location = location;
+  if (!lcomm_memory_is_on_device(location)) {
+    return LCOMM_OK;
   }
+  if (lcomm_tensor_policy(tensor).net.rank > 0) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_add_shaped(%s): it is %s, and low rank is for tensors on the "
+                        "host; add it without a shape, which stays exact, or give it another codec "
+                        "by net[%s]=",
+                        tensor->name, lcomm_memory_location_name(location, one), tensor->name);
+  }
+  comm->tensors->location = location;
   return LCOMM_OK;
 }
 
@@ -139,28 +147,42 @@ static lcomm_status add(lcomm_comm *comm, const char *name, lcomm_tensor *wanted
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, uint64_t count,
-                              lcomm_dtype dtype, lcomm_op op, lcomm_tensor **tensor) {
-  if (!comm || !tensor) {
-    return lcomm_refuse_null(comm, "lcomm_tensor_add", "tensor");
-  }
-  lcomm_tensor wanted = {.comm = comm,
-                         .data = data,
-                         .count = count,
-                         .dtype = dtype,
-                         .op = op,
-                         .before = 1,
-                         .after = 1};
-  lcomm_status status = lcomm_enter(comm);
-  if (status != LCOMM_OK) {
-    return status;
-  }
-  status = add(comm, name, &wanted, tensor);
+static lcomm_status enter_and_add(lcomm_comm *comm, const char *name, lcomm_tensor *wanted,
+                                  lcomm_tensor **tensor) {
+  LCOMM_TRY(lcomm_enter(comm));
+  wanted->comm = comm;
+  wanted->before = wanted->after = 1;
+  lcomm_status status = add(comm, name, wanted, tensor);
   if (status == LCOMM_OK) {
     lcomm_expect_overlap(comm);
   }
   lcomm_leave(comm);
   return status;
+}
+
+lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void *data, uint64_t count,
+                              lcomm_dtype dtype, lcomm_op op, lcomm_tensor **tensor) {
+  lcomm_tensor wanted = {.data = data, .count = count, .dtype = dtype, .op = op};
+  if (!comm || !tensor) {
+    return lcomm_refuse_null(comm, "lcomm_tensor_add", "tensor");
+  }
+  return enter_and_add(comm, name, &wanted, tensor);
+}
+
+lcomm_status lcomm_tensor_add_shaped(lcomm_comm *comm, const char *name, void *data, uint64_t rows,
+                                     uint64_t columns, lcomm_dtype dtype, lcomm_op op,
+                                     lcomm_tensor **tensor) {
+  lcomm_tensor wanted = {.data = data, .rows = rows, .columns = columns, .dtype = dtype, .op = op};
+  if (!comm || !tensor) {
+    return lcomm_refuse_null(comm, "lcomm_tensor_add_shaped", "tensor");
+  }
+  if (rows == 0 || columns == 0 || __builtin_mul_overflow(rows, columns, &wanted.count)) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_add_shaped(%s): %llu rows of %llu columns are no matrix that "
+                        "has elements and fits into memory",
+                        name ? name : "", (unsigned long long)rows, (unsigned long long)columns);
+  }
+  return enter_and_add(comm, name, &wanted, tensor);
 }
 
 lcomm_status lcomm_tensor_check(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {

@@ -16,7 +16,7 @@
 /* What is compared, as rank 0 broadcasts it. Multiples of 4 bytes. */
 typedef struct tensor_row {
   char name[128];
-  uint64_t count;
+  uint64_t count, rows, columns;
   uint32_t dtype, op, frozen, zero;
 } tensor_row;
 
@@ -24,6 +24,8 @@ static void fill_row(const lcomm_tensor *tensor, tensor_row *row) {
   memset(row, 0, sizeof *row);
   snprintf(row->name, sizeof(row->name), "%s", tensor->name);
   row->count = tensor->count;
+  row->rows = tensor->rows;
+  row->columns = tensor->columns;
   row->dtype = (uint32_t)tensor->dtype;
   row->op = (uint32_t)tensor->op;
   row->frozen = tensor->frozen;
@@ -55,15 +57,20 @@ static lcomm_status broadcast_bytes(lcomm_comm *comm, void *bytes, size_t size) 
 /* A row may come from another rank: its numbers may be anything. */
 static const char *describe(const tensor_row *row, char *text, size_t size) {
   static const char *const operations[] = {"summed", "averaged", "smallest", "largest"};
-  snprintf(text, size, "'%.127s' of %llu %s, %s%s", row->name, (unsigned long long)row->count,
-           lcomm_dtype_name((lcomm_dtype)row->dtype),
+  char shape[64] = "";
+  if (row->rows > 0) {
+    snprintf(shape, sizeof(shape), " in %llu rows of %llu", (unsigned long long)row->rows,
+             (unsigned long long)row->columns);
+  }
+  snprintf(text, size, "'%.127s' of %llu %s%s, %s%s", row->name, (unsigned long long)row->count,
+           lcomm_dtype_name((lcomm_dtype)row->dtype), shape,
            row->op <= LCOMM_MAX ? operations[row->op] : "unknown operation",
            row->frozen ? ", frozen" : "");
   return text;
 }
 
 static lcomm_status compare_rows(lcomm_comm *comm, const tensor_row *rows) {
-  char who[96], ours[256], theirs[256];
+  char who[96], ours[320], theirs[320];
   tensor_row other;
   for (size_t i = 0; i < comm->tensors->count; i++) {
     tensor_row mine;

@@ -43,6 +43,10 @@ lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor) {
                            &state->velocity) &&
       lcomm_ef_memory_copy(bucket->comm, location, at(bucket->ef.state.carried, tensor->offset),
                            tensor->count, &state->carried);
+  uint64_t basis = lcomm_ef_lowrank_basis(&bucket->ef, tensor->offset, &state->basis_count);
+  whole =
+      whole && lcomm_ef_memory_copy(bucket->comm, location, at(bucket->ef.state.basis.now, basis),
+                                    state->basis_count, &state->basis);
   return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
@@ -53,6 +57,7 @@ void lcomm_tensor_state_free(lcomm_tensor *tensor) {
   lcomm_ef_memory_free(tensor->comm, location, state->momentum);
   lcomm_ef_memory_free(tensor->comm, location, state->velocity);
   lcomm_ef_memory_free(tensor->comm, location, state->carried);
+  lcomm_ef_memory_free(tensor->comm, location, state->basis);
   *state = (lcomm_ef_parked){0};
 }
 
@@ -216,6 +221,18 @@ static lcomm_status place_residual(placing *it, lcomm_bucket *bucket, size_t ind
   return LCOMM_OK;
 }
 
+/* Of another rank, Q is started anew. */
+static lcomm_status place_basis(lcomm_bucket *bucket, const lcomm_tensor *tensor) {
+  const lcomm_ef_parked *state = &tensor->state;
+  uint64_t count = 0, basis = lcomm_ef_lowrank_basis(&bucket->ef, tensor->offset, &count);
+  if (!state->basis || state->basis_count != count) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(lcomm_ef_lowrank_make_basis(&bucket->ef, &bucket->ef.state));
+  memcpy(bucket->ef.state.basis.now + basis, state->basis, count * sizeof(float));
+  return LCOMM_OK;
+}
+
 /* What is the same on all ranks. */
 static lcomm_status place_results(lcomm_bucket *bucket, const lcomm_tensor *tensor) {
   const lcomm_ef_parked *state = &tensor->state;
@@ -234,7 +251,7 @@ static lcomm_status place_results(lcomm_bucket *bucket, const lcomm_tensor *tens
     to = bucket->ef.state.carried + tensor->offset;
     memcpy(to, state->carried, tensor->count * sizeof(float));
   }
-  return LCOMM_OK;
+  return place_basis(bucket, tensor);
 }
 
 /* A bucket that keeps a residual has its momentum beside it. */

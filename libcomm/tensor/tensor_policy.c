@@ -5,16 +5,26 @@
 
 #include "libcomm/tensor/bucket.h"
 
-lcomm_named_data lcomm_tensor_policy(const lcomm_tensor *tensor) {
-  const lcomm_comm *comm = tensor->comm;
+static lcomm_named_data ask(const lcomm_tensor *tensor, const lcomm_policy *policy,
+                            uint64_t named) {
   lcomm_match_call call = {.kind = LCOMM_CALL_ALLREDUCE,
                            .count = tensor->count,
                            .dtype = tensor->dtype,
                            .op = tensor->op,
-                           .ranks = comm->size,
-                           .name = tensor->name};
-  return lcomm_eligibility_of_name(&comm->settings.policy, atomic_load(&comm->identity.named_rules),
-                                   &call);
+                           .ranks = tensor->comm->size,
+                           .name = tensor->name,
+                           .rows = tensor->rows,
+                           .columns = tensor->columns};
+  return lcomm_eligibility_of_name(policy, named, &call);
+}
+
+lcomm_named_data lcomm_tensor_policy(const lcomm_tensor *tensor) {
+  const lcomm_comm *comm = tensor->comm;
+  return ask(tensor, &comm->settings.policy, atomic_load(&comm->identity.named_rules));
+}
+
+lcomm_named_data lcomm_tensor_policy_by(const lcomm_tensor *tensor, const lcomm_policy *policy) {
+  return ask(tensor, policy, lcomm_match_named(policy, tensor->comm->identity.name));
 }
 
 lcomm_status lcomm_tensor_codec(lcomm_comm *comm, const lcomm_tensor *tensor, lcomm_link link,

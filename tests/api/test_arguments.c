@@ -75,6 +75,10 @@ static int done;
   X(lcomm_tensor_add, (c, NULL, data, 4, F, S, &made), "lcomm_tensor_add")                         \
   X(lcomm_tensor_add, (c, "t", NULL, 4, F, S, &made), "lcomm_tensor_add")                          \
   X(lcomm_tensor_add, (c, "t", received, 4, F, S, NULL), "lcomm_tensor_add")                       \
+  X(lcomm_tensor_add_shaped, (c, NULL, data, 2, 2, F, S, &made), "lcomm_tensor_add")               \
+  X(lcomm_tensor_add_shaped, (c, "t", NULL, 2, 2, F, S, &made), "lcomm_tensor_add")                \
+  X(lcomm_tensor_add_shaped, (c, "t", received, 0, 2, F, S, &made), "lcomm_tensor_add_shaped")     \
+  X(lcomm_tensor_add_shaped, (c, "t", received, 2, 2, F, S, NULL), "lcomm_tensor_add_shaped")      \
   X(lcomm_tensor_scale, (c, NULL, 1, 1), "lcomm_tensor_scale")                                     \
   X(lcomm_tensor_ready, (c, NULL), "lcomm_tensor_ready")                                           \
   X(lcomm_tensor_ready_on_stream, (c, NULL, NULL), "lcomm_tensor_ready_on_stream")                 \
