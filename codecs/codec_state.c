@@ -18,8 +18,11 @@ enum {
   FLAG_CALLS = 4,
   FLAG_SCATTERS = 8,
   FLAG_GUARD = 16,
-  FLAGS_END = 32,
+  FLAG_BASIS = 32,
+  FLAGS_END = 64,
   GUARD_SIZE = 24,
+  BASIS_SIZE = 16,
+  VERSION_OF_BASIS = 3,
   GUARD_CAME_BACK = 1,
   GUARD_PAYS = 2,
   OPERATIONS = 4
@@ -38,11 +41,16 @@ static uint64_t values_size(const lcomm_state_tensor *tensor) {
   uint64_t values = tensor->n;
   values += tensor->has_momentum ? tensor->n : 0;
   values += tensor->has_velocity ? lcomm_state_velocity_count(tensor) : 0;
+  values += lcomm_state_basis_count(tensor);
   return values * sizeof(float);
 }
 
-static size_t fixed_size(const lcomm_state_tensor *tensor) {
+static size_t guard_end(const lcomm_state_tensor *tensor) {
   return RECORD_FIXED + (tensor->of_calls ? 8u : 0u) + (tensor->has_guard ? GUARD_SIZE : 0u);
+}
+
+static size_t fixed_size(const lcomm_state_tensor *tensor) {
+  return guard_end(tensor) + (tensor->shape.rank > 0 ? BASIS_SIZE : 0u);
 }
 
 static size_t record_size(const lcomm_state_tensor *tensor) {
@@ -96,7 +104,8 @@ size_t lcomm_state_pack_record(const lcomm_state_tensor *tensor, uint8_t *bytes)
   bytes[6] =
       (uint8_t)((tensor->has_momentum ? FLAG_MOMENTUM : 0) |
                 (tensor->has_velocity ? FLAG_VELOCITY : 0) | (tensor->of_calls ? FLAG_CALLS : 0) |
-                (tensor->of_scatters ? FLAG_SCATTERS : 0) | (tensor->has_guard ? FLAG_GUARD : 0));
+                (tensor->of_scatters ? FLAG_SCATTERS : 0) | (tensor->has_guard ? FLAG_GUARD : 0) |
+                (tensor->shape.rank > 0 ? FLAG_BASIS : 0));
   lcomm_le_put(bytes + 8, tensor->count, 8);
   lcomm_le_put(bytes + 16, tensor->first, 8);
   lcomm_le_put(bytes + 24, tensor->n, 8);
@@ -104,7 +113,11 @@ size_t lcomm_state_pack_record(const lcomm_state_tensor *tensor, uint8_t *bytes)
     lcomm_le_put(bytes + RECORD_FIXED, tensor->calls, 8);
   }
   if (tensor->has_guard) {
-    put_guard(&tensor->guard, bytes + fixed_size(tensor) - GUARD_SIZE);
+    put_guard(&tensor->guard, bytes + guard_end(tensor) - GUARD_SIZE);
+  }
+  if (tensor->shape.rank > 0) {
+    lcomm_le_put(bytes + guard_end(tensor), tensor->shape.rank, 4);
+    lcomm_le_put(bytes + guard_end(tensor) + 8, tensor->shape.columns, 8);
   }
   memcpy(bytes + fixed_size(tensor), tensor->name, length);
   return size;
@@ -151,6 +164,8 @@ static const char *take_values(lcomm_state_reader *reader, lcomm_state_tensor *t
   if (tensor->has_velocity) {
     tensor->velocity = bytes + 4 * tensor->n * (tensor->has_momentum ? 2 : 1);
   }
+  bool factored = tensor->shape.rank > 0;
+  tensor->basis = factored ? bytes + size - 4 * lcomm_state_basis_count(tensor) : NULL;
   reader->at += (size_t)round_up(size);
   return NULL;
 }
@@ -168,11 +183,36 @@ static const char *get_guard(const uint8_t *bytes, lcomm_state_tensor *tensor) {
              : NULL;
 }
 
-/* The first version had guards of tensors only. */
+/* So that they have no more values than the tensor has elements. */
+static const char *get_basis(const uint8_t *bytes, lcomm_state_tensor *tensor) {
+  uint64_t rank = lcomm_le_get(bytes, 4), columns = lcomm_le_get(bytes + 8, 8);
+  bool possible = rank > 0 && rank <= LCOMM_STATE_RANK_MAX && lcomm_le_get(bytes + 4, 4) == 0 &&
+                  columns > 0 && columns <= tensor->count / rank;
+  tensor->shape = (lcomm_state_basis){(uint32_t)rank, columns};
+  return possible ? NULL : "the factor of a matrix is impossible";
+}
+
+/* The first version had guards of tensors only, and factors came with the third. */
 static bool has_unknown_flag(const lcomm_state_reader *reader, const uint8_t *bytes,
                              const lcomm_state_tensor *tensor) {
+  bool basis = (bytes[6] & FLAG_BASIS) != 0;
   return bytes[6] >= FLAGS_END || bytes[7] != 0 || (tensor->of_scatters && !tensor->of_calls) ||
+         (basis && (tensor->of_calls || reader->version < VERSION_OF_BASIS)) ||
          (tensor->has_guard && tensor->of_calls && reader->version == LCOMM_STATE_VERSION_FIRST);
+}
+
+/* What stands before the name. Flags and counts are possible. */
+static const char *take_fields(lcomm_state_reader *reader, const uint8_t *bytes,
+                               lcomm_state_tensor *tensor) {
+  bool factored = (bytes[6] & FLAG_BASIS) != 0;
+  size_t guarded = guard_end(tensor), fixed = guarded + (factored ? BASIS_SIZE : 0u);
+  if (reader->size - reader->at < fixed) {
+    return "it ends inside a tensor";
+  }
+  tensor->calls = tensor->of_calls ? lcomm_le_get(bytes + RECORD_FIXED, 8) : 0;
+  const char *why = tensor->has_guard ? get_guard(bytes + guarded - GUARD_SIZE, tensor) : NULL;
+  reader->at += fixed;
+  return why || !factored ? why : get_basis(bytes + guarded, tensor);
 }
 
 static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *tensor) {
@@ -189,6 +229,7 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
   tensor->of_scatters = (bytes[6] & FLAG_SCATTERS) != 0;
   tensor->has_guard = (bytes[6] & FLAG_GUARD) != 0;
   tensor->guard = (lcomm_state_guard){.rungs = 0};
+  tensor->shape = (lcomm_state_basis){.rank = 0};
   tensor->count = lcomm_le_get(bytes + 8, 8);
   tensor->first = lcomm_le_get(bytes + 16, 8);
   tensor->n = lcomm_le_get(bytes + 24, 8);
@@ -205,13 +246,7 @@ static const char *take_tensor(lcomm_state_reader *reader, lcomm_state_tensor *t
       tensor->n > tensor->count - tensor->first) {
     return "a tensor keeps elements that it does not have";
   }
-  if (reader->size - reader->at < fixed_size(tensor)) {
-    return "it ends inside a tensor";
-  }
-  tensor->calls = tensor->of_calls ? lcomm_le_get(bytes + RECORD_FIXED, 8) : 0;
-  size_t fixed = fixed_size(tensor);
-  const char *why = tensor->has_guard ? get_guard(bytes + fixed - GUARD_SIZE, tensor) : NULL;
-  reader->at += fixed;
+  const char *why = take_fields(reader, bytes, tensor);
   why = why ? why : take_text(reader, length, tensor->name);
   return why ? why : take_values(reader, tensor);
 }

@@ -12,7 +12,8 @@
  *
  *   offset size header
  *        0    4 magic, the bytes 'L' 'C' 'M' 'S'
- *        4    4 version, 2; in files of version 1 no calls have a guard
+ *        4    4 version, 3; in files of version 1 no calls have a guard, and before 3 no tensor
+ *               has factors
  *        8    8 bytes of the whole file, the checksum included
  *       16    8 step: steps that were finished
  *       24    4 rank that saved
@@ -33,7 +34,8 @@
  *        4    1 dtype, lcomm_dtype
  *        5    1 operation, 0 sum, 1 average, 2 minimum, 3 maximum
  *        6    1 flags: bit 0 momentum follows, bit 1 velocity follows, bit 2 of calls, bit 3
- *               of reduce-scatters, with bit 2 only, bit 4 a guard follows
+ *               of reduce-scatters, with bit 2 only, bit 4 a guard follows, bit 5 a factor
+ *               of low rank follows, not with bit 2
  *        7    1 zero
  *        8    8 count, elements of the tensor
  *       16    8 first element whose residual this rank keeps
@@ -45,11 +47,15 @@
  *               next call is exact and pays what is kept
  *        .    8 good checks in a row
  *        .    8 good checks after which it comes back
+ *        .    4 with flag bit 5, else these are left out: rank, 1 to 64
+ *        .    4 zero
+ *        .    8 columns of the matrix; rank * columns <= count
  *        .    L name, without a terminator, no zero byte
  *               zeros up to a multiple of 8
  *             n float32 residual
  *             n float32 momentum, with flag bit 0
  *         count float32 velocity, with flag bit 1; n of them with flag bit 3
+ *rank * columns float32 Q of low rank, with flag bit 5: vectors of `columns` values
  *               zeros up to a multiple of 8
  *
  * A residual of reduce-scatters has a record for each segment that the rank keeps, ascending, or
@@ -65,13 +71,14 @@
 #include "libcomm/include/libcomm_types.h"
 
 enum {
-  LCOMM_STATE_VERSION = 2,
+  LCOMM_STATE_VERSION = 3,
   LCOMM_STATE_VERSION_FIRST = 1, /* that is read */
   LCOMM_STATE_POLICY_MAX = 1024, /* with a terminator */
   LCOMM_STATE_NAME_MAX = 128,    /* with a terminator */
   LCOMM_STATE_HEADER_MAX = 56 + LCOMM_STATE_POLICY_MAX,
-  LCOMM_STATE_RECORD_MAX = 64 + LCOMM_STATE_NAME_MAX,
+  LCOMM_STATE_RECORD_MAX = 80 + LCOMM_STATE_NAME_MAX,
   LCOMM_STATE_RUNGS_MAX = 15,
+  LCOMM_STATE_RANK_MAX = 64,
   LCOMM_STATE_CHECKSUM_SIZE = 8
 };
 
@@ -90,6 +97,12 @@ typedef struct lcomm_state_guard {
   uint64_t good, patience;
 } lcomm_state_guard;
 
+/* Q of a matrix that travels by low rank. */
+typedef struct lcomm_state_basis {
+  uint32_t rank; /* 0: it has none */
+  uint64_t columns;
+} lcomm_state_basis;
+
 /* One tensor, or one residual of calls. The values of one that was read are views of the file's
  * bytes: float32 at any address, to be copied by memcpy. */
 typedef struct lcomm_state_tensor {
@@ -98,12 +111,18 @@ typedef struct lcomm_state_tensor {
   bool has_momentum, has_velocity, of_calls, of_scatters, has_guard;
   uint64_t count, first, n, calls;
   lcomm_state_guard guard;
-  const uint8_t *residual, *momentum, *velocity; /* NULL when it has none */
+  lcomm_state_basis shape;
+  const uint8_t *residual, *momentum, *velocity, *basis; /* NULL when it has none */
 } lcomm_state_tensor;
 
 /* Values of its velocity, where it has one. */
 static inline uint64_t lcomm_state_velocity_count(const lcomm_state_tensor *tensor) {
   return tensor->of_scatters ? tensor->n : tensor->count;
+}
+
+/* Values of its Q. */
+static inline uint64_t lcomm_state_basis_count(const lcomm_state_tensor *tensor) {
+  return tensor->shape.rank * tensor->shape.columns;
 }
 
 /* Bytes of the header with its policy, and of a tensor with its values. */

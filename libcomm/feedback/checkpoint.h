@@ -170,6 +170,11 @@ void lcomm_restore_next_file(lcomm_restore *restore);
 lcomm_status lcomm_restore_velocity(lcomm_restore *restore, const lcomm_target *target,
                                     const lcomm_state_tensor *record);
 
+/* Copy the Q of a record, where its matrix travels by low rank of the same rank here; what is none
+ * is started anew. MEMORY. */
+lcomm_status lcomm_restore_basis(lcomm_restore *restore, const lcomm_target *target,
+                                 const lcomm_state_tensor *record);
+
 /* A hash of the residuals that have a name, which ranks compare. */
 uint64_t lcomm_restore_hash(const lcomm_ef_list *list);
 

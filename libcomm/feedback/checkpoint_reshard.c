@@ -212,6 +212,9 @@ lcomm_status lcomm_reshard_add(lcomm_restore *restore, const lcomm_state_header 
     if (status == LCOMM_OK && takes_velocity(&restore->restored[target.index], header, &record)) {
       status = lcomm_restore_velocity(restore, &target, &record);
     }
+    if (status == LCOMM_OK && record.shape.rank > 0 && header->rank == 0) { /* that of all ranks */
+      status = lcomm_restore_basis(restore, &target, &record);
+    }
   }
   lcomm_fp_leave(environment);
   return status;

@@ -165,6 +165,38 @@ lcomm_status lcomm_restore_velocity(lcomm_restore *restore, const lcomm_target *
   return status;
 }
 
+/* Vectors of length 1. */
+static bool is_basis(const float *values, uint64_t n) {
+  bool all = true;
+  for (uint64_t i = 0; i < n; i++) {
+    all &= values[i] >= -2 && values[i] <= 2;
+  }
+  return all;
+}
+
+lcomm_status lcomm_restore_basis(lcomm_restore *restore, const lcomm_target *target,
+                                 const lcomm_state_tensor *record) {
+  lcomm_restored *placed = &restore->restored[target->index];
+  const lcomm_ef *ef = placed->ef;
+  lcomm_ef_array *basis = &placed->state.basis;
+  uint64_t count = 0, at = lcomm_ef_lowrank_basis(ef, target->offset, &count);
+  if (count == 0 || ef->lowrank.rank != record->shape.rank ||
+      count != lcomm_state_basis_count(record)) {
+    return LCOMM_OK;
+  }
+  if (!basis->now) {
+    basis->now = lcomm_ef_memory_get(ef->comm, ef->request.location, ef->lowrank.right.count);
+  }
+  if (!basis->now) {
+    return out_of_memory(restore);
+  }
+  memcpy(basis->now + at, record->basis, count * sizeof(float));
+  if (!is_basis(basis->now + at, count)) {
+    memset(basis->now + at, 0, count * sizeof(float));
+  }
+  return LCOMM_OK;
+}
+
 /* Of momentum correction one place has a residual or a momentum of results. A part of the latter
  * that is another rank's now has another place. */
 static bool velocity_fits(const lcomm_restored *placed, const lcomm_state_tensor *record) {
@@ -190,6 +222,9 @@ lcomm_status lcomm_restore_copy(lcomm_restore *restore, lcomm_state_reader *read
     if (record.has_velocity && lcomm_restore_has_velocity(placed)) {
       *fits &= velocity_fits(placed, &record);
       status = lcomm_restore_velocity(restore, &target, &record);
+    }
+    if (status == LCOMM_OK && record.shape.rank > 0) {
+      status = lcomm_restore_basis(restore, &target, &record);
     }
   }
   return status;

@@ -12,7 +12,7 @@
 /* What this rank keeps of an item, with the memory it lies in. */
 typedef struct portion {
   lcomm_state_tensor record;
-  const float *residual, *momentum, *velocity;
+  const float *residual, *momentum, *velocity, *basis;
 } portion;
 
 static bool has_guard(const lcomm_state_guard *guard) {
@@ -54,6 +54,20 @@ static void add_parked(const lcomm_ef_parked *state, portion *it) {
   it->momentum = state->momentum;
 }
 
+static void add_basis(const lcomm_ef_item *item, portion *it) {
+  const lcomm_ef *ef = item->ef;
+  uint64_t count = ef ? 0 : item->parked->basis_count, place = 0;
+  if (ef) {
+    place = lcomm_ef_lowrank_basis(ef, item->offset, &count);
+  }
+  const float *basis = ef ? ef->state.basis.now : item->parked->basis;
+  if (basis && count > 0) {
+    unsigned rank = ef ? ef->lowrank.rank : item->parked->rank;
+    it->record.shape = (lcomm_state_basis){rank, count / rank};
+    it->basis = basis + place;
+  }
+}
+
 static const float *at(const float *values, uint64_t offset) {
   return values ? values + offset : NULL;
 }
@@ -85,6 +99,7 @@ static portion describe_tensor(const lcomm_comm *comm, const lcomm_ef_item *item
   }
   it.velocity = ef ? at(ef->state.velocity.now, item->offset) : item->parked->velocity;
   it.record.has_velocity = it.velocity != NULL;
+  add_basis(item, &it);
   return it;
 }
 
@@ -109,6 +124,7 @@ static void write_portion(const portion *it, lcomm_state_sink *sink) {
   if (it->record.has_velocity) {
     put(sink, it->velocity, lcomm_state_velocity_count(&it->record) * sizeof(float));
   }
+  put(sink, it->basis, lcomm_state_basis_count(&it->record) * sizeof(float));
   put(sink, zeros, lcomm_state_padding(&it->record));
 }
 

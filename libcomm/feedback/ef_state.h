@@ -37,6 +37,7 @@ typedef struct lcomm_ef_parked {
   float *velocity, *carried;  /* of all elements, as in lcomm_ef_state; NULL for none */
   float *basis;               /* of a matrix: its Q, basis_count values; NULL for none */
   uint64_t basis_count;
+  unsigned rank; /* of it */
 } lcomm_ef_parked;
 
 /* Where elements of a part are in a feedback state: first .. first+n of the part lie at `at`. */

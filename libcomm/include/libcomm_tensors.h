@@ -294,9 +294,9 @@ LCOMM_API lcomm_status lcomm_guard_set(lcomm_comm *comm, lcomm_guard_function fu
  * as many blocks of bytes; codecs/codec_state.h has every byte. It holds the step counter and the
  * number of calls with each residual, so warm-up and density stages go on where they were,
  * and for every tensor, frozen or not, and every residual with a name (libcomm_residuals.h), what
- * this rank keeps of it: residual and momentum, and the codec that the guard has given it (guard=),
- * which goes on under the same policy. Samples of a call that wait for the next one are not saved:
- * that check is left out.
+ * this rank keeps of it: residual and momentum, of a matrix that travels by low rank its factor,
+ * and the codec that the guard has given it (guard=), which goes on under the same policy. Samples
+ * of a call that wait for the next one are not saved: that check is left out.
  */
 
 /* Save into `folder`, which is made if need be. Use a new folder each time: a
@@ -323,7 +323,8 @@ LCOMM_API lcomm_status lcomm_state_save(lcomm_comm *comm, const char *folder);
  * by new size / old size. Momentum likewise. Where nobody keeps a residual any
  * more (a single node, an exact policy) what is left is added to the result of
  * the next step, and until then lcomm_tensor_residual() shows it on rank 0.
- * The policy may be another one; momentum is dropped by one without.
+ * The policy may be another one; momentum is dropped by one without, and the factor of a matrix by
+ * one without low rank of the same rank.
  * Tensors are matched by name. One with a state must be here, with the same
  * count and operation; its type may differ. One without starts at zero. Likewise
  * residuals with a name, which are made before loading, all-reduces and reduce-scatters each

@@ -43,6 +43,7 @@ lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor) {
                            &state->velocity) &&
       lcomm_ef_memory_copy(bucket->comm, location, at(bucket->ef.state.carried, tensor->offset),
                            tensor->count, &state->carried);
+  state->rank = bucket->ef.lowrank.rank;
   uint64_t basis = lcomm_ef_lowrank_basis(&bucket->ef, tensor->offset, &state->basis_count);
   whole =
       whole && lcomm_ef_memory_copy(bucket->comm, location, at(bucket->ef.state.basis.now, basis),
@@ -225,7 +226,7 @@ static lcomm_status place_residual(placing *it, lcomm_bucket *bucket, size_t ind
 static lcomm_status place_basis(lcomm_bucket *bucket, const lcomm_tensor *tensor) {
   const lcomm_ef_parked *state = &tensor->state;
   uint64_t count = 0, basis = lcomm_ef_lowrank_basis(&bucket->ef, tensor->offset, &count);
-  if (!state->basis || state->basis_count != count) {
+  if (!state->basis || state->rank != bucket->ef.lowrank.rank || state->basis_count != count) {
     return LCOMM_OK;
   }
   LCOMM_TRY(lcomm_ef_lowrank_make_basis(&bucket->ef, &bucket->ef.state));

@@ -11,12 +11,12 @@
 #include "codecs/codec_state.h"
 #include "tests/support/unit_tests.h"
 
-enum { TENSORS = 9, FILE_MAX = 4096 };
+enum { TENSORS = 10, FILE_MAX = 4096 };
 
 typedef struct sample {
   lcomm_state_header header;
   lcomm_state_tensor tensors[TENSORS];
-  float values[TENSORS][3][64]; /* residual, momentum, velocity */
+  float values[TENSORS][4][64]; /* residual, momentum, velocity, Q */
   uint8_t bytes[FILE_MAX];
   size_t size;
   size_t record[TENSORS]; /* offset of each */
@@ -42,6 +42,7 @@ static void append_tensor(sample *s, int i) {
   if (tensor->has_velocity) {
     append_values(s, s->values[i][2], lcomm_state_velocity_count(tensor));
   }
+  append_values(s, s->values[i][3], lcomm_state_basis_count(tensor));
   memset(s->bytes + s->size, 0, lcomm_state_padding(tensor));
   s->size += lcomm_state_padding(tensor);
   assert_int_equal(s->size - s->record[i], lcomm_state_tensor_size(tensor));
@@ -74,7 +75,7 @@ static lcomm_state_guard guard_of(uint32_t rungs, bool came_back, bool pays) {
       .rungs = rungs, .came_back = came_back, .pays = pays, .good = 7, .patience = UINT64_MAX};
 }
 
-/* One tensor of each kind: residual, with momentum, velocity, all, nothing; and calls. */
+/* One tensor of each kind: residual, with momentum, velocity, all, nothing; calls; and a matrix. */
 static sample *make_sample(void) {
   sample *s = sample_memory(sizeof *s);
   s->header = (lcomm_state_header){.version = LCOMM_STATE_VERSION,
@@ -121,7 +122,9 @@ static sample *make_sample(void) {
                                        .n = 2,
                                        .calls = 9,
                                        .guard = guard_of(2, false, true)};
-  s->tensors[8] = (lcomm_state_tensor){.name = "none", .of_calls = true, .count = 2, .calls = 1};
+  s->tensors[8] = (lcomm_state_tensor){
+      .name = "matrix", .count = 48, .first = 0, .n = 48, .shape = {.rank = 3, .columns = 5}};
+  s->tensors[9] = (lcomm_state_tensor){.name = "none", .of_calls = true, .count = 2, .calls = 1};
   fill_values(s);
   write_sample(s);
   return s;
@@ -148,7 +151,7 @@ static void check_refused(const uint8_t *bytes, size_t size, const char *phrase)
 
 static void header_has_the_bytes_the_format_says(void **state) {
   (void)state;
-  const uint8_t expected[64] = {'L', 'C', 'M', 'S', 2, 0, 0, 0, 0x48, 0,   0, 0, 0, 0, 0, 0,
+  const uint8_t expected[64] = {'L', 'C', 'M', 'S', 3, 0, 0, 0, 0x48, 0,   0, 0, 0, 0, 0, 0,
                                 8,   7,   6,   5,   4, 3, 2, 1, 1,    0,   0, 0, 3, 0, 0, 0,
                                 2,   0,   0,   0,   1, 0, 0, 0, 4,    3,   2, 1, 0, 0, 0, 0,
                                 2,   0,   0,   0,   0, 0, 0, 0, 'a',  'b', 0, 0, 0, 0, 0, 0};
@@ -198,6 +201,18 @@ static void a_guard_has_the_bytes_the_format_says(void **state) {
   uint8_t bytes[LCOMM_STATE_RECORD_MAX];
   assert_int_equal(lcomm_state_pack_record(&tensor, bytes), sizeof expected);
   assert_memory_equal(bytes, expected, sizeof expected);
+}
+
+static void a_factor_has_the_bytes_the_format_says(void **state) {
+  (void)state;
+  const uint8_t expected[56] = {1, 0, 0, 0, 0, 0, 32, 0, 9, 0, 0,   0, 0, 0, 0, 0, 0, 0, 0,
+                                0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0,   0, 0, 2, 0, 0, 0, 0, 0,
+                                0, 0, 3, 0, 0, 0, 0,  0, 0, 0, 'a', 0, 0, 0, 0, 0, 0, 0};
+  lcomm_state_tensor tensor = {.name = "a", .count = 9, .shape = {.rank = 2, .columns = 3}};
+  uint8_t bytes[LCOMM_STATE_RECORD_MAX];
+  assert_int_equal(lcomm_state_pack_record(&tensor, bytes), sizeof expected);
+  assert_memory_equal(bytes, expected, sizeof expected);
+  assert_int_equal(lcomm_state_tensor_size(&tensor), sizeof expected + 24);
 }
 
 static void the_guard_of_calls_has_the_bytes_the_format_says(void **state) {
@@ -257,6 +272,13 @@ static void check_tensor(const sample *s, int i, const lcomm_state_tensor *read)
     check_values(read->velocity, s->values[i][2], lcomm_state_velocity_count(wanted));
   } else {
     assert_null(read->velocity);
+  }
+  assert_int_equal(read->shape.rank, wanted->shape.rank);
+  assert_int_equal(read->shape.columns, wanted->shape.columns);
+  if (wanted->shape.rank > 0) {
+    check_values(read->basis, s->values[i][3], lcomm_state_basis_count(wanted));
+  } else {
+    assert_null(read->basis);
   }
 }
 
@@ -323,17 +345,26 @@ static void other_versions_are_not_supported(void **state) {
   free(s);
 }
 
-static void the_first_version_is_read_and_has_no_guards_of_calls(void **state) {
+static void expect_version(sample *s, uint32_t version, const char *refusal) {
+  const char *why = "";
+  s->header.version = version;
+  write_sample(s);
+  if (refusal) {
+    check_refused(s->bytes, s->size, refusal);
+  } else {
+    assert_int_equal(open_copy(s->bytes, s->size, &why), LCOMM_OK);
+  }
+}
+
+static void earlier_versions_are_read_and_know_less(void **state) {
   (void)state;
   sample *s = make_sample();
-  const char *why = "";
-  s->bytes[4] = 1;
-  fix_checksum(s);
-  check_refused(s->bytes, s->size, "a tensor has an unknown flag");
-  s->header.version = 1;
-  s->tensors[7].has_guard = false;
-  write_sample(s);
-  assert_int_equal(open_copy(s->bytes, s->size, &why), LCOMM_OK);
+  expect_version(s, 2, "a tensor has an unknown flag");
+  s->tensors[8].shape.rank = 0; /* factors came with the third */
+  expect_version(s, 2, NULL);
+  expect_version(s, 1, "a tensor has an unknown flag");
+  s->tensors[7].has_guard = false; /* and guards of calls with the second */
+  expect_version(s, 1, NULL);
   free(s);
 }
 
@@ -358,7 +389,7 @@ static void impossible_numbers_are_refused(void **state) {
       {-1, 48, 4, 15, "a text in it is malformed"},
       {-1, 48, 4, 17, "a text in it is malformed"},
       {-1, 48, 4, 1023, "a text in it is malformed"},
-      {8, 0, 4, 127, "it ends inside a text"},
+      {9, 0, 4, 127, "it ends inside a text"},
       {-1, 52, 4, 1, "its header is malformed"},
       {0, 0, 4, 0, "the name of a tensor has an impossible length"},
       {0, 0, 4, 128, "the name of a tensor has an impossible length"},
@@ -368,7 +399,7 @@ static void impossible_numbers_are_refused(void **state) {
       {0, 4, 1, 8, "a tensor has an unknown type or operation"},
       {0, 5, 1, 4, "a tensor has an unknown type or operation"},
       {0, 6, 1, 8, "a tensor has an unknown flag"},
-      {0, 6, 1, 32, "a tensor has an unknown flag"},
+      {0, 6, 1, 32, "the factor of a matrix is impossible"},
       {0, 6, 1, 16, "the guard of a tensor is impossible"},
       {4, 32, 4, LCOMM_STATE_RUNGS_MAX + 1, "the guard of a tensor is impossible"},
       {4, 36, 4, 2, "the guard of a tensor is impossible"},
@@ -388,7 +419,18 @@ static void impossible_numbers_are_refused(void **state) {
       {1, 8, 8, UINT64_MAX / 64, NULL},
       {2, 8, 8, UINT64_MAX / 64, "it ends inside the values of a tensor"},
       {4, 6, 1, 2 + 16, "its padding is not zero"},
-      {8, 6, 1, 6, "it ends inside the values of a tensor"},
+      {9, 6, 1, 6, "it ends inside the values of a tensor"},
+      {0, 6, 1, 64, "a tensor has an unknown flag"},
+      {5, 6, 1, 2 + 4 + 32, "a tensor has an unknown flag"},
+      {8, 32, 4, 0, "the factor of a matrix is impossible"},
+      {8, 32, 4, LCOMM_STATE_RANK_MAX + 1, "the factor of a matrix is impossible"},
+      {8, 32, 4, 10, "the factor of a matrix is impossible"},
+      {8, 32, 4, 4, "the name of a tensor has an impossible length"},
+      {8, 36, 4, 1, "the factor of a matrix is impossible"},
+      {8, 40, 8, 0, "the factor of a matrix is impossible"},
+      {8, 40, 8, 17, "the factor of a matrix is impossible"},
+      {8, 40, 8, UINT64_MAX / 2, "the factor of a matrix is impossible"},
+      {8, 6, 1, 0, "a text in it is malformed"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     sample *s = make_sample();
@@ -420,12 +462,13 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(header_has_the_bytes_the_format_says),
     cmocka_unit_test(record_has_the_bytes_the_format_says),
     cmocka_unit_test(a_guard_has_the_bytes_the_format_says),
+    cmocka_unit_test(a_factor_has_the_bytes_the_format_says),
     cmocka_unit_test(the_guard_of_calls_has_the_bytes_the_format_says),
     cmocka_unit_test(a_file_reads_back_as_it_was_written),
     cmocka_unit_test(files_cut_short_or_too_long_are_refused),
     cmocka_unit_test(every_flipped_bit_is_noticed),
     cmocka_unit_test(other_versions_are_not_supported),
-    cmocka_unit_test(the_first_version_is_read_and_has_no_guards_of_calls),
+    cmocka_unit_test(earlier_versions_are_read_and_know_less),
     cmocka_unit_test(impossible_numbers_are_refused),
     cmocka_unit_test(padding_that_is_not_zero_is_refused),
 };

@@ -64,12 +64,16 @@ static void check_choice(const lcomm_codec_spec *choice) {
   lcomm_why error;
   lcomm_codec_spec reread;
   check_format(&choice->format);
-  fuzz_require(!choice->error_feedback || choice->format.codec->id != LCOMM_CODEC_NONE,
+  fuzz_require(!choice->error_feedback || !lcomm_codec_spec_is_exact(choice),
                "what is exact has no error feedback");
+  fuzz_require(choice->rank == 0 || (choice->rank <= LCOMM_RANK_MAX && choice->error_feedback &&
+                                     !choice->automatic && !choice->format.zstd &&
+                                     !lcomm_format_is_sparse(&choice->format)),
+               "a rank is in its range, and has error feedback");
   lcomm_codec_spec_format(choice, text, sizeof text);
   fuzz_require(strlen(text) < sizeof text - 1, "the text of a codec is short");
-  if (choice->automatic) { /* a word of policies, no codec */
-    fuzz_require(lcomm_format_parse(text, &reread, &error) != LCOMM_OK, "auto is no codec alone");
+  if (choice->automatic || choice->rank > 0) { /* a word of policies, no codec */
+    fuzz_require(lcomm_format_parse(text, &reread, &error) != LCOMM_OK, "this is no codec alone");
     return;
   }
   fuzz_require(lcomm_format_parse(text, &reread, &error) == LCOMM_OK, "the text of a codec parses");

@@ -50,6 +50,10 @@ static void expect_tensor(rewriter *self, const lcomm_state_tensor *tensor) {
   if (tensor->velocity && lcomm_state_velocity_count(tensor) > 0) {
     skip_values(self, tensor->velocity, lcomm_state_velocity_count(tensor));
   }
+  fuzz_require((tensor->basis != NULL) == (tensor->shape.rank > 0), "a factor is announced");
+  if (tensor->basis) {
+    skip_values(self, tensor->basis, lcomm_state_basis_count(tensor));
+  }
   expect(self, zeros, lcomm_state_padding(tensor));
   fuzz_require(self->at - begin == lcomm_state_tensor_size(tensor), "a tensor knows its size");
 }
