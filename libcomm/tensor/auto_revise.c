@@ -86,17 +86,27 @@ static void add(lcomm_plan_time *sum, const lcomm_plan_time *time) {
   sum->total_us += time->total_us;
 }
 
+static void add_run(lcomm_plan_time *sum, const lcomm_run *run, const lcomm_topo *topo) {
+  if (run) {
+    lcomm_plan_time time = lcomm_auto_predict(run->plan, topo, run->plan->automatic.candidate);
+    add(sum, &time);
+  }
+}
+
+/* Those of low rank are two. */
+static void add_sums(lcomm_plan_time *sum, const lcomm_ef *ef, const lcomm_topo *topo) {
+  const lcomm_ef_lowrank *lowrank = &ef->lowrank;
+  const lcomm_run *run = ef->run ? ef->run : ef->exact_run;
+  add_run(sum, lowrank->left.run ? lowrank->left.run : run, topo);
+  add_run(sum, lowrank->right.run, topo);
+}
+
 /* Of the sums that were measured, one after the other. */
 static lcomm_plan_time predict_measured(const void *context, const lcomm_topo *topo) {
   const lcomm_tensor_set *tensors = context;
   lcomm_plan_time sum = {0};
   for (size_t i = 0; i < tensors->bucket_count; i++) {
-    const lcomm_ef *ef = &tensors->buckets[i].ef;
-    const lcomm_run *run = ef->run ? ef->run : ef->exact_run;
-    if (run) {
-      lcomm_plan_time time = lcomm_auto_predict(run->plan, topo, run->plan->automatic.candidate);
-      add(&sum, &time);
-    }
+    add_sums(&sum, &tensors->buckets[i].ef, topo);
   }
   return sum;
 }
@@ -105,8 +115,15 @@ static lcomm_plan_time predict_measured(const void *context, const lcomm_topo *t
 static lcomm_status predict_planned_s(const lcomm_comm *comm, double *sum_s) {
   *sum_s = 0;
   for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
+    const lcomm_ef *ef = &comm->tensors->buckets[i].ef;
     lcomm_plan *plan = NULL;
-    LCOMM_TRY(lcomm_ef_make_plan(&comm->tensors->buckets[i].ef, false, 0, &plan));
+    if (ef->lowrank.rank > 0) { /* in its own way whatever links cost */
+      lcomm_plan_time time = {0};
+      add_sums(&time, ef, &comm->topo);
+      *sum_s += time.total_us * 1e-6;
+      continue;
+    }
+    LCOMM_TRY(lcomm_ef_make_plan(ef, false, 0, &plan));
     *sum_s += lcomm_auto_predict_us(plan, &comm->topo, plan->automatic.candidate) * 1e-6;
     lcomm_plan_destroy(plan);
   }

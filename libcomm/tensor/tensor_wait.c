@@ -66,10 +66,13 @@ lcomm_status lcomm_tensor_wait(lcomm_comm *comm, lcomm_tensor *tensor) {
   return status;
 }
 
-/* The first test that finds the sum in flight stores the time from which the time-out counts. */
+/* The first test that finds the sum in flight, or one of low rank that holds it up, stores the time
+ * from which the time-out counts. */
 static void begin_patience(lcomm_comm *comm, const lcomm_bucket *bucket) {
+  const lcomm_bucket *next = comm->tensors->buckets + comm->tensors->buckets_started;
   for (lcomm_operation *it = comm->operations.first; it; it = it->next) {
-    if (it->owner == bucket && !(it->tested_s > 0)) {
+    bool awaited = it->owner == bucket || it->owner == next;
+    if (awaited && !(it->tested_s > 0)) {
       it->tested_s = lcomm_clock_s();
     }
   }
