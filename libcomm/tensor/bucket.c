@@ -113,20 +113,24 @@ static lcomm_status make_vector(lcomm_bucket *bucket) {
 }
 
 /* A long name is cut, never inside a character, and never what follows it. */
-static void name_bucket(lcomm_bucket *bucket) {
-  char more[32] = "";
-  const char *name = bucket->tensors[0]->name;
-  size_t length = strlen(name);
-  if (bucket->tensor_count > 1) {
-    snprintf(more, sizeof(more), " and %zu more", bucket->tensor_count - 1);
-  }
-  size_t room = sizeof(bucket->name) - 1 - strlen(more);
+static void write_name(const char *name, const char *more, char text[LCOMM_TRACE_NAME_MAX]) {
+  size_t length = strlen(name), room = LCOMM_TRACE_NAME_MAX - 1 - strlen(more);
   if (length > room) {
     for (length = room; length > 0 && ((unsigned char)name[length] & 0xc0) == 0x80;) {
       length--;
     }
   }
-  snprintf(bucket->name, sizeof(bucket->name), "%.*s%s", (int)length, name, more);
+  snprintf(text, LCOMM_TRACE_NAME_MAX, "%.*s%s", (int)length, name, more);
+}
+
+static void name_bucket(lcomm_bucket *bucket) {
+  char more[32] = "", second[48];
+  if (bucket->tensor_count > 1) {
+    snprintf(more, sizeof(more), " and %zu more", bucket->tensor_count - 1);
+  }
+  snprintf(second, sizeof(second), "%s, second sum", more);
+  write_name(bucket->tensors[0]->name, more, bucket->name);
+  write_name(bucket->tensors[0]->name, second, bucket->second_name);
 }
 
 /* -------------------------------------------------------------- freeing */

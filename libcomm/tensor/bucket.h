@@ -46,8 +46,9 @@ struct lcomm_bucket {
   lcomm_comm *comm;
   lcomm_tensor **tensors; /* tensor_count of them, owned array of views */
   size_t tensor_count;
-  char name[LCOMM_TRACE_NAME_MAX]; /* of the first tensor, "and 63 more"; for traces */
-  size_t last_tensor;              /* index of the last one in lcomm_comm.tensors */
+  char name[LCOMM_TRACE_NAME_MAX];        /* of the first tensor, "and 63 more"; for traces */
+  char second_name[LCOMM_TRACE_NAME_MAX]; /* of the second sum of low rank, likewise */
+  size_t last_tensor;                     /* index of the last one in lcomm_comm.tensors */
   uint64_t count;
   lcomm_dtype dtype;
   lcomm_op op;

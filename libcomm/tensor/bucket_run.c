@@ -84,6 +84,7 @@ static lcomm_status play(const lcomm_bucket *bucket) {
 static lcomm_status start_sum(lcomm_bucket *bucket) {
   lcomm_comm *comm = bucket->comm;
   lcomm_operation *operation = NULL;
+  bool second = lcomm_ef_lowrank_is_second(&bucket->ef, bucket->run);
   if (bucket->run->tape) {
     lcomm_peer_memory_open(bucket->run);
   }
@@ -94,7 +95,7 @@ static lcomm_status start_sum(lcomm_bucket *bucket) {
                                .after = 1,
                                .factors = hash_factors(bucket),
                                .op_kind = LCOMM_OP_KIND_BUCKET,
-                               .name = bucket->name,
+                               .name = second ? bucket->second_name : bucket->name,
                                .stage_out = lcomm_bucket_stage_out,
                                .owner = bucket};
   lcomm_status status = lcomm_operation_start(comm, bucket->run, &data, &operation);

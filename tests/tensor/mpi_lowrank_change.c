@@ -5,7 +5,10 @@
 /* Low rank between the steps: steps that never were, other policies, frozen tensors, the guard; and
  * waiting for one of two sums after the other. */
 
+#include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/tensor/lowrank_model.h"
 
@@ -248,6 +251,41 @@ static void a_progress_thread_starts_the_second_sum(void) {
   close_model(&twin);
 }
 
+/* ------------------------------------------------------------------ trace */
+
+/* Is the text in the file that is alone in this folder? It is removed with it. */
+static bool take_text(const char *folder, const char *text) {
+  static char line[1 << 16], path[512];
+  bool found = false;
+  DIR *opened = opendir(folder);
+  require(opened != NULL, "%s", folder);
+  for (struct dirent *it = readdir(opened); it; it = readdir(opened)) {
+    snprintf(path, sizeof path, "%s/%s", folder, it->d_name);
+    FILE *file = it->d_name[0] == '.' ? NULL : fopen(path, "r");
+    while (file && fgets(line, sizeof line, file)) {
+      found |= strstr(line, text) != NULL;
+    }
+    require(!file || (fclose(file) == 0 && unlink(path) == 0), "%s stays", path);
+  }
+  closedir(opened);
+  require(rmdir(folder) == 0, "%s stays", folder);
+  return found;
+}
+
+static void the_second_sum_has_its_name_in_the_trace(void) {
+  static model m;
+  char folder[] = "/tmp/libcomm-traces-XXXXXX", path[64];
+  require(mkdtemp(folder) != NULL, "mkdtemp");
+  snprintf(path, sizeof path, "%s/t%%d", folder);
+  require(setenv("LCOMM_TRACE", path, 1) == 0, "setenv");
+  open_model(&m, "net=lowrank:4 min=1", two_nodes(), LCOMM_AVG);
+  require(unsetenv("LCOMM_TRACE") == 0, "unsetenv");
+  step_model(&m, 0);
+  close_model(&m);
+  bool found = take_text(folder, "first and 1 more, second sum");
+  require(found == (mpi_size > 1), "the trace has the name of a second sum: %d", found);
+}
+
 static const mpi_property properties[] = {
     PROPERTY(a_discarded_step_never_was),
     PROPERTY(another_policy_takes_up_what_was_kept),
@@ -257,5 +295,6 @@ static const mpi_property properties[] = {
     PROPERTY(the_guard_goes_from_low_rank_to_int4),
     PROPERTY(each_tensor_can_be_waited_for),
     PROPERTY(a_progress_thread_starts_the_second_sum),
+    PROPERTY(the_second_sum_has_its_name_in_the_trace),
 };
 RUN_PROPERTIES(mpi_property_main, properties)
