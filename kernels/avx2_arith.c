@@ -111,24 +111,6 @@ void lcomm_avx2_f32_sum(const float *const *sources, size_t count, float *destin
   sum_few(sources, count, destination, end, n);
 }
 
-/* All bits set where the value is finite. */
-LCOMM_AVX2_INLINE __m256i finite(__m256 value) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(LCOMM_F32_INF_BITS), lcomm_avx2_magnitude(value));
-}
-
-LCOMM_AVX2_INLINE __m256 finite_or_zero(__m256 value) {
-  return _mm256_and_ps(value, _mm256_castsi256_ps(finite(value)));
-}
-
-/* lcomm_error_kept */
-LCOMM_AVX2_INLINE __m256 error_kept(__m256 value, __m256 decoded) {
-  __m256 difference = _mm256_sub_ps(value, decoded);
-  __m256 kept = _mm256_blendv_ps(value, difference, _mm256_castsi256_ps(finite(decoded)));
-  __m256i infinite = _mm256_set1_epi32((int)LCOMM_F32_INF_BITS);
-  __m256i overflows = _mm256_cmpeq_epi32(lcomm_avx2_magnitude(decoded), infinite);
-  return _mm256_and_ps(kept, _mm256_castsi256_ps(_mm256_andnot_si256(overflows, finite(value))));
-}
-
 /* In pieces that cannot overflow the 32 bits of a lane. */
 enum { COUNT_PIECE = 1 << 20 };
 
@@ -138,7 +120,7 @@ static size_t count_piece(const float *source, size_t n) {
   for (size_t i = 0; i < n; i += STEP) {
     lcomm_avx2_prefetch(source + i, STEP_BYTES);
     for (size_t v = i; v < i + STEP; v += LANES) {
-      count = _mm256_sub_epi32(count, finite(_mm256_loadu_ps(source + v)));
+      count = _mm256_sub_epi32(count, lcomm_avx2_finite(_mm256_loadu_ps(source + v)));
     }
   }
   _mm256_storeu_si256((__m256i *)lane, count);
@@ -167,7 +149,7 @@ void lcomm_avx2_f32_keep_error(const float *decoded, float *residual, size_t n) 
     lcomm_avx2_prefetch(residual + i, STEP_BYTES);
     for (size_t v = i; v < i + STEP; v += LANES) {
       __m256 value = _mm256_loadu_ps(residual + v);
-      _mm256_storeu_ps(residual + v, error_kept(value, _mm256_loadu_ps(decoded + v)));
+      _mm256_storeu_ps(residual + v, lcomm_avx2_error_kept(value, _mm256_loadu_ps(decoded + v)));
     }
   }
   for (size_t i = body; i < n; i++) {
@@ -184,10 +166,11 @@ void lcomm_avx2_f32_add_error(const float *source, const float *decoded, float w
     lcomm_avx2_prefetch(decoded + i, STEP_BYTES);
     lcomm_avx2_prefetch(residual + i, STEP_BYTES);
     for (size_t v = i; v < i + STEP; v += LANES) {
-      __m256 kept = error_kept(_mm256_loadu_ps(source + v), _mm256_loadu_ps(decoded + v));
+      __m256 kept =
+          lcomm_avx2_error_kept(_mm256_loadu_ps(source + v), _mm256_loadu_ps(decoded + v));
       __m256 more = _mm256_mul_ps(weights, kept);
       __m256 value = _mm256_add_ps(_mm256_loadu_ps(residual + v), more);
-      _mm256_storeu_ps(residual + v, finite_or_zero(value));
+      _mm256_storeu_ps(residual + v, lcomm_avx2_finite_or_zero(value));
     }
   }
   for (size_t i = body; i < n; i++) {
@@ -207,7 +190,7 @@ void lcomm_avx2_f32_momentum(float factor, const float *before, float *momentum,
       __m256 value = _mm256_mul_ps(factors, _mm256_loadu_ps(before + v));
       value = _mm256_add_ps(value, _mm256_loadu_ps(gradient + v));
       _mm256_storeu_ps(gradient + v, value);
-      _mm256_storeu_ps(momentum + v, finite_or_zero(value));
+      _mm256_storeu_ps(momentum + v, lcomm_avx2_finite_or_zero(value));
     }
   }
   for (size_t i = body; i < n; i++) {

@@ -113,6 +113,26 @@ LCOMM_AVX2_INLINE __m256i lcomm_avx2_magnitude(__m256 value) {
   return _mm256_and_si256(_mm256_castps_si256(value), _mm256_set1_epi32(0x7fffffff));
 }
 
+/* All bits set where the value is finite. */
+LCOMM_AVX2_INLINE __m256i lcomm_avx2_finite(__m256 value) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(LCOMM_F32_INF_BITS), lcomm_avx2_magnitude(value));
+}
+
+LCOMM_AVX2_INLINE __m256 lcomm_avx2_finite_or_zero(__m256 value) {
+  return _mm256_and_ps(value, _mm256_castsi256_ps(lcomm_avx2_finite(value)));
+}
+
+/* lcomm_error_kept */
+LCOMM_AVX2_INLINE __m256 lcomm_avx2_error_kept(__m256 value, __m256 decoded) {
+  __m256 difference = _mm256_sub_ps(value, decoded);
+  __m256 kept =
+      _mm256_blendv_ps(value, difference, _mm256_castsi256_ps(lcomm_avx2_finite(decoded)));
+  __m256i infinite = _mm256_set1_epi32((int)LCOMM_F32_INF_BITS);
+  __m256i overflows = _mm256_cmpeq_epi32(lcomm_avx2_magnitude(decoded), infinite);
+  return _mm256_and_ps(
+      kept, _mm256_castsi256_ps(_mm256_andnot_si256(overflows, lcomm_avx2_finite(value))));
+}
+
 /* Packing interleaves the halves of its vectors. These put the elements into
  * order again: of bytes packed from 32 bits, of anything packed once. */
 LCOMM_AVX2_INLINE __m256i lcomm_avx2_unmix_bytes(__m256i packed_twice) {

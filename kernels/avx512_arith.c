@@ -7,23 +7,6 @@
 #include "kernels/avx512.h"
 #include "kernels/avx512_vector.h"
 
-/* Sign, NaN and infinity classes of VFPCLASSPS */
-enum { INFINITE = 0x08 | 0x10, NOT_FINITE = INFINITE | 0x01 | 0x80 };
-
-LCOMM_VECTOR __m512 finite_or_zero(__m512 value) {
-  __mmask16 bad = _mm512_fpclass_ps_mask(value, NOT_FINITE);
-  return _mm512_mask_mov_ps(value, bad, _mm512_setzero_ps());
-}
-
-/* lcomm_error_kept of 16 values */
-LCOMM_VECTOR __m512 error_kept(__m512 value, __m512 decoded) {
-  __mmask16 lost = _mm512_fpclass_ps_mask(decoded, NOT_FINITE);
-  __mmask16 bad =
-      _mm512_fpclass_ps_mask(value, NOT_FINITE) | _mm512_fpclass_ps_mask(decoded, INFINITE);
-  __m512 kept = _mm512_mask_mov_ps(_mm512_sub_ps(value, decoded), lost, value);
-  return _mm512_mask_mov_ps(kept, bad, _mm512_setzero_ps());
-}
-
 /* scale and add */
 
 LCOMM_VECTOR void scale(lcomm_path path, const float *source, __m512 factor, float *destination,
@@ -120,13 +103,13 @@ size_t lcomm_avx512_f32_count_not_finite(const float *source, size_t n) {
     uint64_t bad = 0;
     for (size_t v = 0; v < 4; v++) {
       __m512 value = _mm512_loadu_ps(source + i + v * LCOMM_LANES);
-      bad = bad << LCOMM_LANES | _mm512_fpclass_ps_mask(value, NOT_FINITE);
+      bad = bad << LCOMM_LANES | _mm512_fpclass_ps_mask(value, LCOMM_NOT_FINITE);
     }
     count += (size_t)__builtin_popcountll(bad);
   }
   for (; i < n; i += LCOMM_LANES) {
     __m512 value = _mm512_maskz_loadu_ps(lcomm_lanes(n - i), source + i);
-    count += (size_t)__builtin_popcount(_mm512_fpclass_ps_mask(value, NOT_FINITE));
+    count += (size_t)__builtin_popcount(_mm512_fpclass_ps_mask(value, LCOMM_NOT_FINITE));
   }
   return count;
 }
@@ -136,12 +119,13 @@ size_t lcomm_avx512_f32_count_not_finite(const float *source, size_t n) {
 void lcomm_avx512_f32_keep_error(const float *decoded, float *residual, size_t n) {
   size_t i = 0;
   for (; i + LCOMM_LANES <= n; i += LCOMM_LANES) {
-    __m512 kept = error_kept(_mm512_loadu_ps(residual + i), _mm512_loadu_ps(decoded + i));
+    __m512 kept =
+        lcomm_error_kept_vector(_mm512_loadu_ps(residual + i), _mm512_loadu_ps(decoded + i));
     _mm512_storeu_ps(residual + i, kept);
   }
   __mmask16 lanes = lcomm_lanes(n - i);
-  __m512 kept = error_kept(_mm512_maskz_loadu_ps(lanes, residual + i),
-                           _mm512_maskz_loadu_ps(lanes, decoded + i));
+  __m512 kept = lcomm_error_kept_vector(_mm512_maskz_loadu_ps(lanes, residual + i),
+                                        _mm512_maskz_loadu_ps(lanes, decoded + i));
   _mm512_mask_storeu_ps(residual + i, lanes, kept);
 }
 
@@ -150,16 +134,17 @@ void lcomm_avx512_f32_add_error(const float *source, const float *decoded, float
   __m512 weights = _mm512_set1_ps(weight);
   size_t i = 0;
   for (; i + LCOMM_LANES <= n; i += LCOMM_LANES) {
-    __m512 kept = error_kept(_mm512_loadu_ps(source + i), _mm512_loadu_ps(decoded + i));
+    __m512 kept =
+        lcomm_error_kept_vector(_mm512_loadu_ps(source + i), _mm512_loadu_ps(decoded + i));
     __m512 sum = _mm512_add_ps(_mm512_loadu_ps(residual + i), _mm512_mul_ps(weights, kept));
-    _mm512_storeu_ps(residual + i, finite_or_zero(sum));
+    _mm512_storeu_ps(residual + i, lcomm_finite_or_zero_vector(sum));
   }
   __mmask16 lanes = lcomm_lanes(n - i);
-  __m512 kept = error_kept(_mm512_maskz_loadu_ps(lanes, source + i),
-                           _mm512_maskz_loadu_ps(lanes, decoded + i));
+  __m512 kept = lcomm_error_kept_vector(_mm512_maskz_loadu_ps(lanes, source + i),
+                                        _mm512_maskz_loadu_ps(lanes, decoded + i));
   __m512 sum =
       _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, residual + i), _mm512_mul_ps(weights, kept));
-  _mm512_mask_storeu_ps(residual + i, lanes, finite_or_zero(sum));
+  _mm512_mask_storeu_ps(residual + i, lanes, lcomm_finite_or_zero_vector(sum));
 }
 
 void lcomm_avx512_f32_momentum(float factor, const float *before, float *momentum, float *gradient,
@@ -170,11 +155,11 @@ void lcomm_avx512_f32_momentum(float factor, const float *before, float *momentu
     __m512 moved = _mm512_mul_ps(factors, _mm512_loadu_ps(before + i));
     __m512 sum = _mm512_add_ps(moved, _mm512_loadu_ps(gradient + i));
     _mm512_storeu_ps(gradient + i, sum);
-    _mm512_storeu_ps(momentum + i, finite_or_zero(sum));
+    _mm512_storeu_ps(momentum + i, lcomm_finite_or_zero_vector(sum));
   }
   __mmask16 lanes = lcomm_lanes(n - i);
   __m512 moved = _mm512_mul_ps(factors, _mm512_maskz_loadu_ps(lanes, before + i));
   __m512 sum = _mm512_add_ps(moved, _mm512_maskz_loadu_ps(lanes, gradient + i));
   _mm512_mask_storeu_ps(gradient + i, lanes, sum);
-  _mm512_mask_storeu_ps(momentum + i, lanes, finite_or_zero(sum));
+  _mm512_mask_storeu_ps(momentum + i, lanes, lcomm_finite_or_zero_vector(sum));
 }

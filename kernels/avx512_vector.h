@@ -89,6 +89,23 @@ LCOMM_VECTOR __m512i lcomm_magnitudes(__m512i bits) {
   return _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
 }
 
+/* Sign, NaN and infinity classes of VFPCLASSPS */
+enum { LCOMM_INFINITE = 0x08 | 0x10, LCOMM_NOT_FINITE = LCOMM_INFINITE | 0x01 | 0x80 };
+
+LCOMM_VECTOR __m512 lcomm_finite_or_zero_vector(__m512 value) {
+  __mmask16 bad = _mm512_fpclass_ps_mask(value, LCOMM_NOT_FINITE);
+  return _mm512_mask_mov_ps(value, bad, _mm512_setzero_ps());
+}
+
+/* lcomm_error_kept of 16 values */
+LCOMM_VECTOR __m512 lcomm_error_kept_vector(__m512 value, __m512 decoded) {
+  __mmask16 lost = _mm512_fpclass_ps_mask(decoded, LCOMM_NOT_FINITE);
+  __mmask16 bad = _mm512_fpclass_ps_mask(value, LCOMM_NOT_FINITE) |
+                  _mm512_fpclass_ps_mask(decoded, LCOMM_INFINITE);
+  __m512 kept = _mm512_mask_mov_ps(_mm512_sub_ps(value, decoded), lost, value);
+  return _mm512_mask_mov_ps(kept, bad, _mm512_setzero_ps());
+}
+
 /* Elements of a tile, the blocks whose scales are computed together: as many as
  * the first cache holds until they are encoded, and 16 blocks at the most. */
 LCOMM_VECTOR size_t lcomm_tile_size(size_t block) {

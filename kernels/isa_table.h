@@ -8,13 +8,6 @@
 
 #include "kernels/kernels.h"
 
-void lcomm_scalar_lowrank_project(float *p, float *m, const float *gradient, const float *q,
-                                  size_t rows, size_t columns, size_t rank);
-void lcomm_scalar_lowrank_project_back(float *q, const float *m, const float *p, size_t rows,
-                                       size_t columns, size_t rank);
-void lcomm_scalar_lowrank_expand(float *result, float *m, const float *p, const float *q,
-                                 size_t rows, size_t columns, size_t rank, float share);
-
 #define LCOMM_DECLARE_KERNELS(isa)                                                                 \
   void lcomm_##isa##_f32_to_f16(const float *source, float factor, uint16_t *code, size_t n);      \
   void lcomm_##isa##_f32_to_bf16(const float *source, uint16_t *code, size_t n);                   \
@@ -88,6 +81,12 @@ void lcomm_scalar_lowrank_expand(float *result, float *m, const float *p, const 
   size_t lcomm_##isa##_accumulate_select(const float *source, const float *before,                 \
                                          float *residual, size_t n, uint32_t threshold_bits,       \
                                          uint32_t first_index, uint32_t *index, size_t capacity);  \
+  void lcomm_##isa##_lowrank_project(float *p, float *m, const float *gradient, const float *q,    \
+                                     size_t rows, size_t columns, size_t rank);                    \
+  void lcomm_##isa##_lowrank_project_back(float *q, const float *m, const float *p, size_t rows,   \
+                                          size_t columns, size_t rank);                            \
+  void lcomm_##isa##_lowrank_expand(float *result, float *m, const float *p, const float *q,       \
+                                    size_t rows, size_t columns, size_t rank, float share);        \
   void lcomm_##isa##_split2(const uint8_t *source, uint8_t *const plane[2], size_t n);             \
   void lcomm_##isa##_split4(const uint8_t *source, uint8_t *const plane[4], size_t n);             \
   void lcomm_##isa##_join2(const uint8_t *const plane[2], uint8_t *destination, size_t n);         \
@@ -125,9 +124,9 @@ void lcomm_scalar_lowrank_expand(float *result, float *m, const float *p, const 
     .ef.f32_add_error = lcomm_##isa##_f32_add_error,                                               \
     .ef.f32_momentum = lcomm_##isa##_f32_momentum,                                                 \
     .ef.accumulate_select = lcomm_##isa##_accumulate_select,                                       \
-    .lowrank.project = lcomm_scalar_lowrank_project,                                               \
-    .lowrank.project_back = lcomm_scalar_lowrank_project_back,                                     \
-    .lowrank.expand = lcomm_scalar_lowrank_expand, .planes.split2 = lcomm_##isa##_split2,          \
+    .lowrank.project = lcomm_##isa##_lowrank_project,                                              \
+    .lowrank.project_back = lcomm_##isa##_lowrank_project_back,                                    \
+    .lowrank.expand = lcomm_##isa##_lowrank_expand, .planes.split2 = lcomm_##isa##_split2,         \
     .planes.split4 = lcomm_##isa##_split4, .planes.join2 = lcomm_##isa##_join2,                    \
     .planes.join4 = lcomm_##isa##_join4                                                            \
   }
