@@ -12,6 +12,7 @@
 #include "tools/codec/codec_export.h"
 #include "tools/codec/codec_feedback.h"
 #include "tools/codec/codec_json.h"
+#include "tools/codec/codec_lowrank.h"
 #include "tools/codec/codec_plot.h"
 #include "tools/codec/codec_report.h"
 #include "tools/codec/codec_speed.h"
@@ -94,22 +95,39 @@ static int publish(const lcomm_results *results) {
   return good ? EXIT_OK : EXIT_BROKEN;
 }
 
+static int say_status(lcomm_status status) {
+  return say(EXIT_BROKEN,
+             status == LCOMM_ERR_MEMORY
+                 ? "there is not enough memory; a smaller --size or fewer --threads need less"
+                 : lcomm_status_string(status));
+}
+
 static int run(const lcomm_bench_options *options, const lcomm_dataset *dataset) {
   lcomm_results results;
   lcomm_status status = lcomm_results_create(options, dataset, &results);
   if (status == LCOMM_OK) {
     status = measure(&results);
   }
-  int result = EXIT_BROKEN;
-  if (status == LCOMM_ERR_MEMORY) {
-    say(result, "there is not enough memory; a smaller --size or fewer --threads need less");
-  } else if (status != LCOMM_OK) {
-    say(result, lcomm_status_string(status));
-  } else {
-    result = publish(&results);
-  }
+  int result = status == LCOMM_OK ? publish(&results) : say_status(status);
   lcomm_results_free(&results);
   return result;
+}
+
+static int run_matrix(const lcomm_bench_options *options) {
+  static lcomm_lowrank_speed speeds[LCOMM_BENCH_TABLES_MAX];
+  lcomm_status status = lcomm_lowrank_measure(options, speeds);
+  if (status != LCOMM_OK) {
+    return say_status(status);
+  }
+  const char *path = options->files.csv_path;
+  bool good = lcomm_lowrank_print(options, speeds, stdout);
+  if (path) {
+    FILE *file = tool_output_open(path);
+    good = tool_output_close(program, path, file,
+                             file && lcomm_lowrank_print_csv(options, speeds, file)) &&
+           good;
+  }
+  return good ? EXIT_OK : EXIT_BROKEN;
 }
 
 static int export(const lcomm_bench_options *options, const lcomm_dataset *dataset) {
@@ -134,6 +152,9 @@ int main(int argc, char **argv) {
     return say(EXIT_USAGE, error);
   }
   tool_pages_choose(options.pages);
+  if (options.matrix.rank > 0) {
+    return run_matrix(&options);
+  }
   lcomm_dataset dataset;
   if (lcomm_dataset_open(&options, &dataset, error) != LCOMM_OK) {
     return say(EXIT_USAGE, error);

@@ -143,6 +143,10 @@ else
   echo "SKIP numpys_archives_are_read: there is no numpy"
 fi
 
+expect a_matrix_of_low_rank_is_measured "$bench" --low-rank 100x50:3 --isa all -n 2 --csv rank.csv
+expect the_matrix_has_its_ratio test "$(csv_lines 'lowrank,100x50:3,,,step,scalar,20000,ratio,11.1111111,' rank.csv)" -eq 1
+expect the_matrix_has_its_passes test "$(csv_lines 'lowrank,100x50:3,,,step,scalar,20000,passes,' rank.csv)" -eq 1
+
 refused an_unknown_option_is_named frobnicate --frobnicate
 refused an_unknown_codec_is_named int9 -c int9
 refused a_file_that_is_not_there_is_named missing.f32 missing.f32

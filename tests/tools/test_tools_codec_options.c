@@ -70,6 +70,27 @@ static void codecs_are_taken_in_their_order(void **state) {
   assert_string_equal(options.codecs[2].text, "fp8e4m3:block=32,stochastic+ef+zstd");
 }
 
+static void a_matrix_is_measured_instead_of_codecs(void **state) {
+  (void)state;
+  assert_int_equal(parse("--low-rank 4096x1024:4"), TOOL_RUN);
+  assert_int_equal(options.matrix.rows, 4096);
+  assert_int_equal(options.matrix.columns, 1024);
+  assert_int_equal(options.matrix.rank, 4);
+  static const char *const bad[] = {
+      "",       "4096",    "4096x1024",  "4096x1024:",       "x1024:4",
+      "0x16:1", "16x16:0", "16x16:4096", "16x16:4:4",        "16x16x16:4",
+      "-1x2:1", "16X16:1", "1Mx1M:1",    "1048576x1048576:1"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char line[128];
+    snprintf(line, sizeof line, "--low-rank=%s", bad[i]);
+    assert_int_equal(parse(line), TOOL_USAGE);
+    assert_non_null(strstr(error, "--low-rank 4096x1024:4"));
+  }
+  assert_int_equal(parse("--low-rank 16x16:1 -c int8"), TOOL_USAGE);
+  assert_int_equal(parse("--low-rank 16x16:1 file.f32"), TOOL_USAGE);
+  assert_int_equal(parse("--low-rank 16x16:1 --json out"), TOOL_USAGE);
+}
+
 static void of_a_policy_its_codec_on_the_network_is_taken(void **state) {
   (void)state;
   assert_int_equal(parse("-p net=topk:0.01+ef_scope=bucket_min=1M --policy net=bf16"), TOOL_RUN);
@@ -264,6 +285,7 @@ static void numbers_are_written_with_fitting_units(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nothing_given_measures_all_codecs_on_synthetic_values),
     cmocka_unit_test(codecs_are_taken_in_their_order),
+    cmocka_unit_test(a_matrix_is_measured_instead_of_codecs),
     cmocka_unit_test(of_a_policy_its_codec_on_the_network_is_taken),
     cmocka_unit_test(paths_and_options_come_in_any_order),
     cmocka_unit_test(memory_and_owners_can_be_chosen),

@@ -20,6 +20,7 @@ static const tool_option known[] = {
     TOOL_FLAG(0, "no-quality", MEMBER(quality), false),
     TOOL_FLAG(0, "no-speed", MEMBER(speed), false),
     TOOL_READ(0, "baseline", lcomm_bench_set_baseline),
+    TOOL_READ(0, "low-rank", lcomm_bench_set_matrix),
     TOOL_TEXT(0, "export", MEMBER(export_path)),
     TOOL_READ(0, "isa", lcomm_bench_set_tables),
     TOOL_READ(0, "size", lcomm_bench_set_sizes),
@@ -49,11 +50,29 @@ static bool can_be_owned(tool_command_line *line) {
   return true;
 }
 
+/* A matrix is measured alone, and has no accuracy without a gradient. */
+static bool can_be_a_matrix(tool_command_line *line) {
+  const lcomm_bench_options *o = line->options;
+  if (o->matrix.rank == 0) {
+    return true;
+  }
+  if (o->codec_count > 0 || o->path_count > 0 || o->export_path) {
+    return tool_refuse(line, "--low-rank measures a matrix of its own; leave out codecs and files");
+  }
+  if (o->files.json_path || o->files.plot_path) {
+    return tool_refuse(line, "--low-rank writes a table and --csv, no --json and no --plot");
+  }
+  return true;
+}
+
 /* Words that do not go together, and what was not given. */
 static bool complete(tool_command_line *line) {
   lcomm_bench_options *o = line->options;
   o->paths = line->operands;
   o->path_count = line->operand_count;
+  if (!can_be_a_matrix(line)) {
+    return false;
+  }
   if (o->path_count == 0) {
     o->synthetic_wanted = true;
   }

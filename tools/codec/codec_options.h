@@ -21,6 +21,7 @@ enum {
   LCOMM_BENCH_REPETITIONS_MAX = 1000,
   LCOMM_BENCH_PEERS_MAX = 64,
   LCOMM_BENCH_STEPS_MAX = 1000000,
+  LCOMM_BENCH_RANK_MAX = 1024,
   LCOMM_BENCH_CODEC_TEXT_MAX = 96
 };
 
@@ -35,6 +36,11 @@ typedef struct lcomm_bench_codec {
 typedef struct lcomm_bench_files {
   const char *json_path, *csv_path, *plot_path;
 } lcomm_bench_files;
+
+/* rank 0: none */
+typedef struct lcomm_matrix_shape {
+  uint64_t rows, columns, rank;
+} lcomm_matrix_shape;
 
 /* What the command line asks for. Strings point into argv. */
 typedef struct lcomm_bench_options {
@@ -57,6 +63,8 @@ typedef struct lcomm_bench_options {
   uint64_t threads, repetitions, peers; /* peers 0: no sums */
   tool_pages_kind pages;
   uint64_t owners; /* of a vector in a sum by top-k */
+
+  lcomm_matrix_shape matrix; /* a step of low rank instead of codecs */
 
   lcomm_baseline baseline;
   double bandwidth; /* of a node in bytes/s, 0: no prediction */

@@ -32,6 +32,8 @@ static const char measures[] =
     "      --peers P          the sum of P encoded vectors in one pass, against P passes\n"
     "      --baselines        other ways in the same run: quickselect against top-k, zstd level 1\n"
     "                         against +zstd on the exponents of none, fp16 and bf16\n"
+    "      --low-rank ROWSxCOLUMNS:RANK  instead of codecs the time of a step of low rank on a\n"
+    "                         matrix, without the sums of P and Q, in passes over it (m += g)\n"
     "      --predict BANDWIDTH NODES  whether a codec pays between so many nodes with a link of\n"
     "                         this bandwidth each (200mbit, 25Gbit, 5GB; powers of 1000)\n"
     "      --baseline fp32|bf16  what a codec has to beat: gradients as they are, in float32 or "

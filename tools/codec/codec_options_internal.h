@@ -26,6 +26,7 @@ bool lcomm_bench_set_seed(tool_command_line *line, const char *text);
 /* Both words after --predict; the second one is taken from what follows. */
 bool lcomm_bench_set_prediction(tool_command_line *line, const char *bandwidth);
 bool lcomm_bench_set_baseline(tool_command_line *line, const char *name);
+bool lcomm_bench_set_matrix(tool_command_line *line, const char *text);
 bool lcomm_bench_set_plot(tool_command_line *line, const char *path);
 
 #endif

@@ -228,6 +228,32 @@ bool lcomm_bench_set_baseline(tool_command_line *line, const char *name) {
   return tool_refuse(line, "'%s' is no baseline; use --baseline fp32 or --baseline bf16", name);
 }
 
+/* One number of ROWSxCOLUMNS:RANK, and the sign behind it. */
+static bool read_part(const char **text, const char *end, uint64_t most, uint64_t *value) {
+  char part[TOOL_UNITS_TEXT_MAX];
+  size_t length = strcspn(*text, end);
+  if (length >= sizeof part || (*text)[length] != *end) {
+    return false;
+  }
+  snprintf(part, sizeof part, "%.*s", (int)length, *text);
+  *text += length + (*end != '\0');
+  return tool_units_read_whole(part, 1, most, value);
+}
+
+bool lcomm_bench_set_matrix(tool_command_line *line, const char *text) {
+  lcomm_matrix_shape *matrix = &options_of(line)->matrix;
+  const char *rest = text;
+  enum { MOST = 1 << 20 };
+  if (read_part(&rest, "x", MOST, &matrix->rows) && read_part(&rest, ":", MOST, &matrix->columns) &&
+      read_part(&rest, "", LCOMM_BENCH_RANK_MAX, &matrix->rank) &&
+      matrix->rows * matrix->columns <= (UINT64_C(8) << 30) / sizeof(float)) {
+    return true;
+  }
+  return tool_refuse(
+      line, "'%s' is no matrix of up to 8 GiB and its rank; for example --low-rank 4096x1024:4",
+      text);
+}
+
 bool lcomm_bench_set_plot(tool_command_line *line, const char *path) {
   size_t length = strlen(path);
   options_of(line)->files.plot_path = path;
