@@ -4,11 +4,15 @@
 
 #include <string.h>
 
-static lcomm_status add_tensor(gradients *self, int number, const char *name) {
-  size_t offset = self->offsets[number];
-  void *data = self->wire ? (void *)(self->wire + offset) : self->values + offset;
-  return lcomm_tensor_add(self->comm, name, data, self->offsets[number + 1] - offset,
-                          precision_dtype(self->precision), LCOMM_AVG, &self->tensors[number]);
+/* A policy may send matrices by low rank. */
+static lcomm_status add_tensor(gradients *self, int number, const model_parameter *of) {
+  void *data = self->wire ? (void *)(self->wire + of->offset) : self->values + of->offset;
+  lcomm_dtype dtype = precision_dtype(self->precision);
+  lcomm_tensor **made = &self->tensors[number];
+  return of->rows > 0
+             ? lcomm_tensor_add_shaped(self->comm, of->name, data, of->rows, of->count / of->rows,
+                                       dtype, LCOMM_AVG, made)
+             : lcomm_tensor_add(self->comm, of->name, data, of->count, dtype, LCOMM_AVG, made);
 }
 
 static lcomm_status make_wire(gradients *self) {
@@ -19,7 +23,7 @@ static lcomm_status make_wire(gradients *self) {
   return self->wire ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
-/* A tensor has a name, a place and a size. The name is what a policy can
+/* A tensor has a name, a place, and a size or a shape. The name is what a policy can
  * exempt (exempt=*.bias), the place must stay until lcomm_destroy(). */
 int gradients_register(gradients *made, lcomm_comm *comm, const model *net, failure *why) {
   made->comm = comm;
@@ -34,7 +38,7 @@ int gradients_register(gradients *made, lcomm_comm *comm, const model *net, fail
   lcomm_status status = make_wire(made);
   for (int i = 0; i < net->parameter_count; i++) {
     if (status == LCOMM_OK) {
-      status = add_tensor(made, i, net->parameters[i].name);
+      status = add_tensor(made, i, &net->parameters[i]);
     }
     if (peers_check(comm, status, net->parameters[i].name, why)) {
       lcomm_abort(comm, why->text);

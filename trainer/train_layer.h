@@ -43,6 +43,7 @@ struct layer {
   layer_shape in;             /* of one image or window */
   layer_shape out;
   size_t weight_count;     /* 0: it has no parameters */
+  size_t weight_rows;      /* of the weights as a matrix, row by row; 0: a gain */
   size_t bias_count;       /* 0: it has weights only */
   float centre, bound;     /* the first weights are drawn from centre - bound .. centre + bound */
   size_t statistics_count; /* what it remembers of the samples it saw; 0: nothing */

@@ -32,7 +32,7 @@ typedef struct model_parameter {
   char name[MODEL_NAME_SIZE]; /* "conv1.weight" */
   size_t offset;
   size_t count;
-  bool matrix; /* no gain and no bias */
+  size_t rows; /* of a matrix, row by row; 0: a gain or a bias */
   int layer;   /* whose it is */
   bool bias;   /* of the two that a layer has */
 } model_parameter;

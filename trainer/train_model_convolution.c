@@ -105,6 +105,7 @@ layer conv_layer(const char *name, layer_shape in, int channels) {
   made.out = (layer_shape){channels, in.height, in.width};
   made.bound = layer_he_bound(in.channels * TAPS);
   made.weight_count = (size_t)channels * in.channels * TAPS;
+  made.weight_rows = (size_t)channels;
   made.bias_count = (size_t)channels;
   made.scratch_count = CHUNK * TAPS * layer_shape_count(in); /* columns */
   return made;

@@ -67,6 +67,7 @@ layer linear_layer(const char *name, layer_shape in, int features) {
   made.out = (layer_shape){features, in.height, in.width};
   made.bound = layer_he_bound(in.channels);
   made.weight_count = (size_t)features * in.channels;
+  made.weight_rows = (size_t)features;
   made.bias_count = (size_t)features;
   return made;
 }

@@ -24,7 +24,7 @@ static void list_parameters(model *self) {
   for (int i = self->layer_count - 1; i >= 0; i--) {
     const layer *at = &self->layers[i];
     if (at->weight_count > 0) {
-      add_parameter(self, i, "weight", at->weight_count)->matrix = at->bound > 0.0f;
+      add_parameter(self, i, "weight", at->weight_count)->rows = at->weight_rows;
     }
     if (at->bias_count > 0) {
       add_parameter(self, i, "bias", at->bias_count)->bias = true;

@@ -38,6 +38,7 @@ layer embedding_layer(const char *name, layer_shape in, int channels) {
   layer made = layer_begin(&embedding_kind, name, in);
   made.out.channels = channels;
   made.weight_count = (size_t)BYTES * channels;
+  made.weight_rows = BYTES;
   made.bound = 1.0f / sqrtf((float)channels);
   return made;
 }
@@ -73,6 +74,7 @@ static const layer_kind position_kind = {position_forward, position_backward, NU
 layer position_layer(const char *name, layer_shape in) {
   layer made = layer_begin(&position_kind, name, in);
   made.weight_count = layer_shape_count(in);
+  made.weight_rows = (size_t)in.height;
   made.bound = 1.0f / sqrtf((float)in.channels);
   return made;
 }

@@ -77,6 +77,16 @@ static void say_kept(writer *to, const char *argument) {
   }
 }
 
+/* Low rank always has error feedback. */
+static void say_rank(writer *to, const char *argument) {
+  const char *values = strstr(argument, "values=");
+  say(to, "matrices as two factors of rank %.*s", (int)strspn(argument, "0123456789"), argument);
+  if (values) {
+    say(to, ", those as %s", values + strlen("values="));
+  }
+  say(to, "; the error is made up for later");
+}
+
 /* NAME[:OPTION,...][+ef][+zstd], as lcomm_policy_string writes it. */
 static void say_codec(writer *to, const char *codec) {
   size_t length = strcspn(codec, ":+-");
@@ -90,6 +100,8 @@ static void say_codec(writer *to, const char *codec) {
   }
   if (strncmp(codec, "topk:", 5) == 0) {
     say_kept(to, codec + 5);
+  } else if (strncmp(codec, "lowrank:", 8) == 0) {
+    say_rank(to, codec + 8);
   } else if (!known) {
     say(to, "%s", codec);
   }
@@ -233,7 +245,8 @@ bool policy_keeps_momentum(const char *policy) {
 bool policy_keeps_residuals(const char *policy) {
   char net[VALUE_SIZE];
   find_value(policy, "net", "none", net);
-  return strstr(policy, "+ef") != NULL || strncmp(net, "auto", strlen("auto")) == 0;
+  return strstr(policy, "+ef") || strstr(policy, "=lowrank:") ||
+         strncmp(net, "auto", strlen("auto")) == 0;
 }
 
 bool policy_compresses(const char *policy) {

@@ -69,7 +69,7 @@ static int divide_optimizer(training *self) {
   optimizer_part parts[MODEL_PARAMETERS_MAX];
   for (int i = 0; i < net->parameter_count; i++) {
     const model_parameter *at = &net->parameters[i];
-    parts[i] = (optimizer_part){at->offset, at->count, at->matrix};
+    parts[i] = (optimizer_part){at->offset, at->count, at->rows > 0};
   }
   if (optimizer_divide(&self->optimizer, parts, net->parameter_count, self->chosen->decay)) {
     return -1;

@@ -377,6 +377,32 @@ static void parameters_are_listed_in_backward_order_side_by_side(void **state) {
   assert_int_equal(model_create("none", (layer_shape){1, 28, 28}, 10, 2, &net), -1);
 }
 
+static void matrices_have_rows_and_gains_and_biases_none(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    size_t rows, columns;
+  } expected[] = {{"dense2.weight", 10, 128},
+                  {"dense1.weight", 128, 1568},
+                  {"conv2.weight", 32, 144},
+                  {"conv1.weight", 16, 9}};
+  model net;
+  assert_int_equal(model_create("cnn", (layer_shape){1, 28, 28}, 10, 2, &net), 0);
+  size_t matrices = 0;
+  for (int i = 0; i < net.parameter_count; i++) {
+    const model_parameter *at = &net.parameters[i];
+    assert_int_equal(at->rows == 0, strstr(at->name, ".bias") != NULL);
+    if (at->rows > 0) {
+      assert_string_equal(at->name, expected[matrices].name);
+      assert_int_equal(at->rows, expected[matrices].rows);
+      assert_int_equal(at->count, expected[matrices].rows * expected[matrices].columns);
+      matrices++;
+    }
+  }
+  assert_int_equal(matrices, 4);
+  model_destroy(&net);
+}
+
 static void a_small_batch_gives_the_logits_of_a_large_one(void **state) {
   (void)state;
   model net;
@@ -415,6 +441,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(batch_norm_remembers_what_it_saw),
     cmocka_unit_test(resnet_gradients_equal_differences),
     cmocka_unit_test(inference_of_a_model_without_memory_is_forward),
+    cmocka_unit_test(matrices_have_rows_and_gains_and_biases_none),
     cmocka_unit_test(parameters_are_listed_in_backward_order_side_by_side),
     cmocka_unit_test(a_small_batch_gives_the_logits_of_a_large_one),
 };

@@ -56,6 +56,11 @@ static void policies_are_told_in_words(void **state) {
   assert_words("net=fp8e5m2:block=32,stochastic", 2, "(e5m2), a quarter of the bytes, up or down");
   assert_words("net=topk:0.02,values=int8+ef", 2, "2 % of the values, those as 8-bit integers;");
   assert_words("net=topk:k=500+ef", 2, "largest 500 values of each tensor;");
+  assert_words("net=lowrank:4", 2, "as two factors of rank 4; the error is made up for later");
+  assert_words("net=lowrank:16,values=bf16", 2, "rank 16, those as bf16; the error");
+  assert_true(policy_keeps_residuals("net=lowrank:4"));
+  assert_true(policy_keeps_residuals("net[conv*]=lowrank:2 net=int8"));
+  assert_false(policy_keeps_residuals("net=int8"));
   assert_words("net=topk:0.01+ef ramp=0.25@100,0.05@50", 2, "in stages: 0.25@100,0.05@50");
   assert_words("net=topk:0.01+ef momentum=0.9", 2, "momentum 0.9 is kept by libcomm");
   assert_words("net=topk:0.01+ef clip=2", 2, "norm 2 / sqrt(ranks)");
