@@ -94,6 +94,21 @@ def frozen(comm):
     assert raised(comm.add_tensor, "dense.bias", given)[0] == "ArgumentError"
 
 
+def matrices(comm):
+    shape = (64, 48)
+    tensor = comm.add_tensor("dense.weight", numpy.zeros(shape, numpy.float32), shape=shape)
+    assert tensor.codec() == "lowrank:1"
+    given = numpy.outer(numpy.arange(64.0), numpy.arange(48.0)).astype(numpy.float32)
+    tensor.ready(given * (comm.rank + 1))
+    comm.wait_tensors()
+    refused = raised(comm.add_tensor, "other", numpy.zeros(16, numpy.float32), shape=(3, 5))
+    assert refused[0] == "ArgumentError" and "3 rows of 5 columns" in refused[1]
+
+
+def test_a_matrix_goes_by_low_rank():
+    world(2, matrices, nodes=2, policy="net=lowrank:1 min=0")
+
+
 def test_tensors_are_frozen_scaled_and_waited_for_alone():
     world(2, frozen)
 

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 import torch
 
 from ._header import Op
-from ._torch_work import flat, vector
+from ._torch_work import flat, shape_of, vector
 from .communicator import Communicator
 from .errors import ArgumentError, StateError
 from .tensors import Tensor
@@ -141,7 +141,7 @@ def DistributedOptimizer(
     """
     gradients = []
     for name, parameter in _all_named(optimizer, named_parameters).items():
-        tensor = comm.add_tensor(name, flat(parameter), op=op)
+        tensor = comm.add_tensor(name, flat(parameter), op=op, shape=shape_of(parameter))
         gradients.append(_Gradient(tensor, parameter, backward_passes_per_step))
     kind = type(optimizer)
     optimizer.__class__ = type(kind.__name__, (_Averaging, kind), {})

@@ -15,7 +15,7 @@ import torch
 import torch.distributed
 
 from ._feedback import Folder
-from ._torch_work import _result_of, flat
+from ._torch_work import _result_of, flat, shape_of
 from .communicator import Communicator
 from .errors import Error, StateError
 from .tensors import Tensor
@@ -127,7 +127,9 @@ class State:
 
     def _add(self, named: Iterable[Tuple[str, torch.Tensor]]) -> None:
         for name, parameter in named:
-            self._tensors[id(parameter)] = self.comm.add_tensor(name, flat(parameter), op="avg")
+            self._tensors[id(parameter)] = self.comm.add_tensor(
+                name, flat(parameter), op="avg", shape=shape_of(parameter)
+            )
             self._parameters.append(parameter)
         if self._restore is not None:
             restore, self._restore = self._restore, None

@@ -76,6 +76,14 @@ def flat(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().as_strided((tensor.numel(),), (1,), tensor.storage_offset())
 
 
+def shape_of(tensor: torch.Tensor) -> Optional[Tuple[int, int]]:
+    """Rows and columns of its memory as a matrix: its outermost dimension, and all others."""
+    if tensor.dim() < 2 or tensor.numel() == 0:
+        return None
+    rows = int(tensor.shape[max(range(tensor.dim()), key=tensor.stride)])
+    return rows, tensor.numel() // rows
+
+
 def vector(tensor: torch.Tensor) -> Tuple[torch.Tensor, Tuple[Callable[[], Any], ...]]:
     """Its elements one after the other, and what brings results back where they were copied."""
     here = tensor.detach()

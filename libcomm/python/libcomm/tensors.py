@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional, Tuple, Union
 
 from . import _buffers, _calls
 from ._buffers import Buffer
@@ -164,19 +164,33 @@ class Tensors(Core):
         self._check(lib.lcomm_guard_set(self._handle_now(), called, None))
         self._guard_function = called
 
-    def add_tensor(self, name: str, array: Any, op: Union[Op, str] = "avg") -> Tensor:
+    def add_tensor(
+        self,
+        name: str,
+        array: Any,
+        op: Union[Op, str] = "avg",
+        shape: Optional[Tuple[int, int]] = None,
+    ) -> Tensor:
         """Register a gradient, in the same order on all ranks, before a step.
 
         name: unique, at most 127 bytes; exempt= and patterns of the policy fit it. array: its
         memory, float or integer, until Tensor.ready() is given another; its order decides that of
-        the buckets, so add gradients as backward makes them. op: "avg" or "sum".
+        the buckets, so add gradients as backward makes them. op: "avg" or "sum". shape: rows and
+        columns of a matrix that net=lowrank of the policy may send as two factors, row by row in
+        memory; of a weight with more dimensions the first one, and the others together.
         """
         buffer, handle = _buffers.writable(array), ctypes.c_void_p()
-        status = lib.lcomm_tensor_add(
+        if shape is not None and shape[0] * shape[1] != buffer.count:
+            raise ArgumentError(
+                f"tensor {name}: {shape[0]} rows of {shape[1]} columns are not the {buffer.count} "
+                "elements of its array"
+            )
+        add = lib.lcomm_tensor_add if shape is None else lib.lcomm_tensor_add_shaped
+        status = add(
             self._handle_now(),
             name.encode(),
             buffer.address,
-            buffer.count,
+            *(shape or (buffer.count,)),
             _calls.summed_type(buffer),
             _calls.op_of(op),
             ctypes.byref(handle),
