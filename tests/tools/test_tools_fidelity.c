@@ -18,7 +18,7 @@ static void every_cell_of_a_grid_is_there_once(void **state) {
   size_t count = fidelity_cell_count(&o.grid);
   char(*keys)[FIDELITY_KEY_MAX] = calloc(count, sizeof *keys);
   assert_non_null(keys);
-  assert_int_equal(count, 2 * 2 * 2 * 14 * 5);
+  assert_int_equal(count, 2 * 2 * 2 * 16 * 5);
   for (size_t i = 0; i < count; i++) {
     fidelity_cell cell = fidelity_cell_at(&o.grid, i);
     fidelity_cell_key(&cell, keys[i]);
@@ -65,16 +65,17 @@ static void the_reference_is_the_first_preset(void **state) {
 
 static void known_presets_are_taken_by_name(void **state) {
   (void)state;
-  static const char *const words[] = {"--preset",           "int8",     "--preset",
-                                      "own=net=bf16 min=0", "--preset", "int2",
-                                      "--preset",           "sign",     NULL};
+  static const char *const words[] = {"--preset", "int8",      "--preset", "own=net=bf16 min=0",
+                                      "--preset", "int2",      "--preset", "sign",
+                                      "--preset", "lowrank:4", NULL};
   fidelity_options o = parse(words, TOOL_RUN);
-  assert_int_equal(o.grid.preset_count, 5);
+  assert_int_equal(o.grid.preset_count, 6);
   assert_string_equal(o.grid.presets[1].name, "int8");
   assert_string_equal(o.grid.presets[1].policy, "net=int8");
   assert_string_equal(o.grid.presets[2].policy, "net=bf16 min=0");
   assert_string_equal(o.grid.presets[3].policy, "net=int2");
   assert_string_equal(o.grid.presets[4].policy, "net=sign");
+  assert_string_equal(o.grid.presets[5].policy, "net=lowrank:4 warmup=50");
 }
 
 static void seeds_are_a_count_or_a_range(void **state) {

@@ -15,6 +15,8 @@ static const fidelity_preset known_presets[] = {
     {"int4", "net=int4"},
     {"int2", "net=int2"},
     {"sign", "net=sign"},
+    {"lowrank:2", "net=lowrank:2 warmup=50"},
+    {"lowrank:4", "net=lowrank:4 warmup=50"},
     {"topk-1%", "net=topk:0.01+ef"},
     {"topk-0.1%", "net=topk:0.001+ef"},
     {"topk:safe", "net=topk:safe"},
