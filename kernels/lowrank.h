@@ -7,7 +7,7 @@
  * with P = M Q, orthonormalised, and then Q = M' P. One step of a rank is
  *   project, a sum of P over ranks, lcomm_lowrank_orthonormalise, project_back, a sum of Q over
  *   ranks, expand;
- * Q is kept for the next step, which so goes on where this one ended.
+ * the next step begins with this Q, orthonormalised, and so goes on where this one ended.
  *
  * All values are float32. M lies row by row. P is `rank` vectors of `rows` values, one after the
  * other (p[k * rows + i]), and Q `rank` vectors of `columns` values (q[k * columns + j]). Any rank
@@ -24,8 +24,8 @@
  * What is not finite. A NaN or Inf in M makes its row of P NaN or Inf, lcomm_lowrank_orthonormalise
  * then makes P NaN, and project_back Q: so all values of the matrix become NaN, on all ranks
  * alike. `expand` leaves nothing in M that is not finite, and all of what is (as f32_keep_error
- * does). Q is NaN after such a step and must be started anew before the next one:
- * f32_count_not_finite says so of the sum of Q, on all ranks alike.
+ * does). Q is NaN after such a step: the next one begins with that of an earlier step, or anew.
+ * The sum of Q says so on all ranks alike.
  */
 
 #include <stddef.h>
