@@ -9,7 +9,6 @@
 
 #include "kernels/lowrank.h"
 #include "libcomm/base/clock.h"
-#include "libcomm/engine/exec_internal.h"
 #include "libcomm/feedback/ef.h"
 #include "libcomm/feedback/ef_memory.h"
 
