@@ -57,6 +57,10 @@
   X(LCOMM_ENV_PORT, "LCOMM_PORT", "MASTER_PORT, else 29600",                                       \
     "TCP port of that meeting at rank 0; under torchrun, which uses MASTER_PORT itself, the "      \
     "next one")                                                                                    \
+  X(LCOMM_ENV_ELASTIC, "LCOMM_ELASTIC", "off",                                                     \
+    "on: communicators of lcomm_create_env go on without a rank that is lost (lcomm_shrink); "     \
+    "each "                                                                                        \
+    "rank listens at a TCP port for that, and nothing travels over MPI")                           \
   X(LCOMM_ENV_INTERPOSE, "LCOMM_INTERPOSE", "on",                                                  \
     "the preloaded libcomm-mpi.so, or libcomm-nccl.so over NCCL: on, where LCOMM_POLICY is set; "  \
     "require: the same, and where the program would run on plain MPI, MPI_Init fails, or "         \

@@ -13,6 +13,7 @@
 #include "libcomm/base/descriptors.h"
 #include "libcomm/base/env.h"
 #include "libcomm/base/error.h"
+#include "libcomm/bootstrap/elastic/reunion.h"
 #include "libcomm/bootstrap/store/store.h"
 #include "libcomm/comm/create.h"
 
@@ -39,15 +40,31 @@ static lcomm_status create_alone(const lcomm_config *config, lcomm_comm **comm) 
   return lcomm_create(&bootstrap, config, comm);
 }
 
+static bool is_elastic(void) {
+  const char *text = lcomm_env_get(LCOMM_ENV_ELASTIC);
+  return text && strcmp(text, "on") == 0;
+}
+
+/* Without MPI, which may end with the first rank that dies. */
+static lcomm_status create_elastic(const lcomm_bootstrap *bootstrap, lcomm_reunion_making *making,
+                                   const lcomm_config *config, lcomm_comm **comm) {
+  LCOMM_TRY(lcomm_bootstrap_check(bootstrap, comm));
+  lcomm_bootstrap_object object = {.base = *bootstrap};
+  lcomm_reunion_prepare(&object, making);
+  return lcomm_create_over(&object, config, comm);
+}
+
 /* The store knows better than anybody above it why it failed. */
 static lcomm_status create_over(lcomm_store *store, const lcomm_launcher_env *launcher,
                                 const lcomm_config *config, lcomm_comm **comm) {
   const char *sentence = "";
+  lcomm_reunion_making making = {.store = store, .launcher = launcher};
   lcomm_bootstrap bootstrap = {.rank = launcher->rank,
                                .world_size = launcher->world_size,
                                .context = store,
                                .allgather = lcomm_store_allgather};
-  lcomm_status status = lcomm_create(&bootstrap, config, comm);
+  lcomm_status status = is_elastic() ? create_elastic(&bootstrap, &making, config, comm)
+                                     : lcomm_create(&bootstrap, config, comm);
   lcomm_status failure = lcomm_store_failure(store, &sentence);
   if (status != LCOMM_OK && failure != LCOMM_OK) {
     status = lcomm_error_thread(failure, "%s", sentence);

@@ -122,6 +122,14 @@ static lcomm_status find_progress(const lcomm_config *config, lcomm_handshake *m
                        "LCOMM_PROGRESS=%.40s is none of auto, calls and thread", text);
 }
 
+static lcomm_status check_elastic(lcomm_why *why) {
+  const char *text = lcomm_env_get(LCOMM_ENV_ELASTIC);
+  if (!text || strcmp(text, "on") == 0 || strcmp(text, "off") == 0) {
+    return LCOMM_OK;
+  }
+  return lcomm_why_set(why, LCOMM_ERR_ARGUMENT, "LCOMM_ELASTIC=%.40s is neither on nor off", text);
+}
+
 static lcomm_status find_run_cache(lcomm_handshake *mine, lcomm_why *why) {
   const char *text = lcomm_env_get(LCOMM_ENV_RUN_CACHE);
   bool overflow = false;
@@ -182,6 +190,7 @@ static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
   LCOMM_TRY(find_transport(config, mine, why));
   LCOMM_TRY(find_progress(config, mine, why));
   LCOMM_TRY(find_run_cache(mine, why));
+  LCOMM_TRY(check_elastic(why));
   memcpy(comm->settings.transport, mine->transport, sizeof(comm->settings.transport));
   comm->settings.poses = mine->nodes != 0;
   comm->settings.progress = (lcomm_progress_mode)mine->progress;
@@ -221,6 +230,7 @@ void lcomm_handshake_prepare(lcomm_comm *comm, const lcomm_config *given,
   mine->version = lcomm_version();
   mine->wire_version = LCOMM_WIRE_VERSION;
   mine->mpi = comm->bootstrap.mpi != NULL;
+  mine->elastic = comm->bootstrap.elastic;
   mine->world = comm->bootstrap.world;
   lcomm_identity_self(&mine->identity);
   lcomm_identity_device(&mine->identity);

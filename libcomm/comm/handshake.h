@@ -21,6 +21,7 @@ typedef struct lcomm_handshake {
   int32_t progress; /* lcomm_progress_mode as asked for, never DEFAULT */
   int32_t mpi;      /* has a communicator of MPI */
   int32_t traced;
+  int32_t elastic; /* the communicator may lose ranks */
   lcomm_world_rank world;
   uint64_t number; /* rank 0's names the communicator */
   uint64_t run_cache_bytes;
@@ -43,7 +44,7 @@ typedef struct lcomm_handshake_brief {
   int32_t has_error;  /* a sentence, also with LCOMM_OK */
   int32_t has_device; /* the device of the identity is not empty */
   lcomm_world_rank world;
-  int32_t zero;
+  int32_t elastic;
   uint64_t number, run_cache_bytes, texts_hash, topo_hash, host_hash, pid;
   char host[LCOMM_HOST_MAX];
   lcomm_processors processors;

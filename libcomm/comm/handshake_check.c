@@ -59,6 +59,13 @@ static bool find_difference(const lcomm_handshake *all, int other, char *sentenc
                     "libcomm on all hosts",
                     first->version, first->wire_version, other, it->version, it->wire_version) > 0;
   }
+  if (it->elastic != first->elastic) {
+    int with = first->elastic ? 0 : other, without = first->elastic ? other : 0;
+    return snprintf(sentence, size,
+                    "rank %d is to go on when a rank is lost (LCOMM_ELASTIC=on), rank %d is not; "
+                    "give all ranks the same LCOMM_ELASTIC",
+                    with, without) > 0;
+  }
   if (memcmp(it->policy, first->policy, sizeof(first->policy)) != 0) {
     return snprintf(sentence, size,
                     "the policy of rank 0 is \"%.300s\", that of rank %d is \"%.300s\"; give all "

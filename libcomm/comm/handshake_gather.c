@@ -51,6 +51,7 @@ static void summarize(const lcomm_handshake *it, lcomm_handshake_brief *brief) {
                                    .progress = it->progress,
                                    .mpi = it->mpi,
                                    .traced = it->traced,
+                                   .elastic = it->elastic,
                                    .world = it->world,
                                    .has_error = it->error[0] != '\0',
                                    .has_device = has_device(&it->identity),
@@ -83,6 +84,7 @@ static void take_brief(const gathering *g, const lcomm_handshake_brief *brief,
   it->progress = brief->progress;
   it->mpi = brief->mpi;
   it->traced = brief->traced;
+  it->elastic = brief->elastic;
   it->world = brief->world;
   it->number = brief->number;
   it->run_cache_bytes = brief->run_cache_bytes;

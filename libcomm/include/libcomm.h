@@ -430,6 +430,7 @@ LCOMM_API lcomm_status lcomm_policy_set(lcomm_comm *comm, const char *policy);
 #endif
 
 #include "libcomm_collectives.h" /* collectives, buffers of devices, memory */
+#include "libcomm_elastic.h"     /* going on without ranks that were lost */
 #include "libcomm_stats.h"       /* counters and plans */
 #include "libcomm_tensors.h"     /* named gradients, and saving what they remember */
 

@@ -21,6 +21,11 @@ typedef struct lcomm_bootstrap_object {
   void *mpi;            /* MPI_Comm * of these ranks that is ours alone, NULL without MPI */
   const int *mpi_ranks; /* of each rank there; NULL: they are the same. While it is made */
 
+  /* A rank may be lost, and the others go on (bootstrap/elastic/). The reunion is NULL until all
+   * have agreed to it, and where another communicator has taken it over. */
+  bool elastic;
+  struct lcomm_reunion *reunion;
+
   /* While it is made: where this rank is in MPI's world, and what is done once all ranks have said
    * so and agree on what they make; collective, on all ranks with the same bytes. It fills in mpi,
    * or gives it back. NULL: mpi is as it is. */

@@ -37,6 +37,7 @@ static int done;
  * communicator is `c`. Calls of all ranks are made by a world of one. */
 #define CALLS(X)                                                                                   \
   X(lcomm_split, (c, 0, 0, NULL, NULL), "lcomm_split")                                             \
+  X(lcomm_shrink, (c, NULL), "lcomm_shrink")                                                       \
   X(lcomm_allreduce, (c, NULL, received, 4, F, S), "all-reduce")                                   \
   X(lcomm_allreduce, (c, data, NULL, 4, F, S), "all-reduce")                                       \
   X(lcomm_iallreduce, (c, NULL, received, 4, F, S, &request), "all-reduce")                        \

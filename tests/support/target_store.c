@@ -3,6 +3,7 @@
 
 #include "tests/support/target_store.h"
 
+#include "libcomm/bootstrap/elastic/reunion_wire.h"
 #include "libcomm/bootstrap/store/store_wire.h"
 #include "tests/support/fuzz_promise.h"
 
@@ -126,7 +127,56 @@ static void read_notes(const uint8_t *data, size_t size) {
   }
 }
 
+/* ------------------------------------------------------ a meeting of survivors */
+
+static void read_list(const uint8_t *data, size_t size) {
+  enum { SEATS = 64 };
+  uint8_t *bytes = fuzz_copy(data, size), packed[LCOMM_REUNION_LIST_HEAD + 4 * SEATS];
+  int seats[SEATS];
+  lcomm_reunion_list list = {.seats = seats};
+  if (lcomm_reunion_read_list(bytes, size, SEATS, &list) == LCOMM_OK) {
+    fuzz_require(list.survivors > 0 && list.survivors + list.dead <= SEATS, "somebody survives");
+    for (int i = 0; i < list.survivors + list.dead; i++) {
+      fuzz_require(seats[i] >= 0 && seats[i] < SEATS, "a seat is one that there is");
+      for (int j = 0; j < i; j++) {
+        fuzz_require(seats[i] != seats[j], "nobody is twice in a list");
+      }
+    }
+    lcomm_reunion_pack_list(&list, packed);
+    fuzz_require(lcomm_reunion_list_size(&list) == size && memcmp(packed, bytes, size) == 0,
+                 "a list packs to its bytes");
+  }
+  free(bytes);
+}
+
+static void read_reunion(const uint8_t *data, size_t size) {
+  uint8_t packed[LCOMM_REUNION_ADDRESS_SIZE + LCOMM_REUNION_VOTE_SIZE];
+  lcomm_reunion_address address;
+  lcomm_reunion_vote vote;
+  read_list(data, size);
+  if (size >= LCOMM_REUNION_ADDRESS_SIZE) {
+    uint8_t *bytes = fuzz_copy(data, LCOMM_REUNION_ADDRESS_SIZE);
+    if (lcomm_reunion_read_address(bytes, &address) == LCOMM_OK) {
+      fuzz_require((address.family != 0) == (address.place.port > 0), "who listens has a port");
+      lcomm_reunion_pack_address(&address, packed);
+      fuzz_require(memcmp(packed, bytes, LCOMM_REUNION_ADDRESS_SIZE - 4) == 0,
+                   "an address packs to its bytes");
+    }
+    free(bytes);
+  }
+  if (size >= LCOMM_REUNION_VOTE_SIZE) {
+    uint8_t *bytes = fuzz_copy(data, LCOMM_REUNION_VOTE_SIZE);
+    if (lcomm_reunion_read_vote(bytes, &vote) == LCOMM_OK) {
+      lcomm_reunion_pack_vote(&vote, packed);
+      fuzz_require(memcmp(packed, bytes, LCOMM_REUNION_VOTE_SIZE) == 0,
+                   "a vote packs to its bytes");
+    }
+    free(bytes);
+  }
+}
+
 void lcomm_fuzz_store(const uint8_t *data, size_t size) {
+  read_reunion(data, size);
   read_notes(data, size);
   read_greeting(data, size);
   read_frames(data, size);

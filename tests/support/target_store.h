@@ -4,7 +4,8 @@
 #define LCOMM_TESTS_SUPPORT_TARGET_STORE_H
 
 /* Fuzz target for what arrives at a TCP store and from it, as in
- * fuzz_targets.h: the bytes are read as a greeting, and as a run of frames. */
+ * fuzz_targets.h: the bytes are read as a greeting, as a run of frames, and as what survivors tell
+ * each other. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -46,8 +46,8 @@ static void find_branch(lcomm_store *store, lcomm_store_shape shape) {
   }
 }
 
-static lcomm_status begin(const lcomm_launcher_env *launcher, double timeout_s,
-                          lcomm_store_shape shape, lcomm_store **store) {
+lcomm_status lcomm_store_begin(const lcomm_launcher_env *launcher, double timeout_s,
+                               lcomm_store_shape shape, lcomm_store **store) {
   lcomm_identity self;
   lcomm_store *made = calloc(1, sizeof *made);
   size_t size = (size_t)launcher->world_size;
@@ -102,7 +102,7 @@ static lcomm_status check_descriptors(lcomm_store *store) {
 lcomm_status lcomm_store_meet_as(const lcomm_launcher_env *launcher, double timeout_s,
                                  lcomm_store_shape shape, lcomm_store **store) {
   lcomm_store *made = NULL;
-  LCOMM_TRY(begin(launcher, timeout_s, shape, &made));
+  LCOMM_TRY(lcomm_store_begin(launcher, timeout_s, shape, &made));
   made->launcher = launcher;
   lcomm_status status = check_descriptors(made);
   if (launcher->rank == 0) {

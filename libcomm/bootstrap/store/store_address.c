@@ -67,25 +67,47 @@ bool lcomm_socket_name(int fd, bool other_side, struct sockaddr_storage *address
          (address->ss_family == AF_INET || address->ss_family == AF_INET6);
 }
 
-void lcomm_socket_place_of(int fd, lcomm_store_place *place) {
-  struct sockaddr_storage there;
-  socklen_t size = 0;
-  *place = (lcomm_store_place){.way = LCOMM_STORE_WAY_STAR};
-  if (!lcomm_socket_name(fd, true, &there, &size)) {
-    return;
-  }
-  if (lcomm_socket_is_near((struct sockaddr *)&there)) {
-    place->way = lcomm_socket_is_loopback((struct sockaddr *)&there) ? LCOMM_STORE_WAY_BESIDE
-                                                                     : LCOMM_STORE_WAY_STAR;
-  } else if (there.ss_family == AF_INET) {
+static void put_address(const struct sockaddr_storage *from, lcomm_store_place *place) {
+  if (from->ss_family == AF_INET) {
     struct sockaddr_in in;
-    memcpy(&in, &there, sizeof(in));
+    memcpy(&in, from, sizeof(in));
     place->way = LCOMM_STORE_WAY_IPV4;
     memcpy(place->address, &in.sin_addr, sizeof(in.sin_addr));
   } else {
     struct sockaddr_in6 in6;
-    memcpy(&in6, &there, sizeof(in6));
+    memcpy(&in6, from, sizeof(in6));
     place->way = LCOMM_STORE_WAY_IPV6;
     memcpy(place->address, &in6.sin6_addr, sizeof(in6.sin6_addr));
+  }
+}
+
+static void place_of(int fd, bool other_side, lcomm_store_place *place) {
+  struct sockaddr_storage address;
+  socklen_t size = 0;
+  *place = (lcomm_store_place){.way = LCOMM_STORE_WAY_STAR};
+  if (!lcomm_socket_name(fd, other_side, &address, &size)) {
+    return;
+  }
+  if (!lcomm_socket_is_near((struct sockaddr *)&address)) {
+    put_address(&address, place);
+  } else if (lcomm_socket_is_loopback((struct sockaddr *)&address)) {
+    place->way = LCOMM_STORE_WAY_BESIDE;
+  }
+}
+
+void lcomm_socket_place_of(int fd, lcomm_store_place *place) {
+  place_of(fd, true, place);
+}
+
+void lcomm_socket_place_here(int fd, lcomm_store_place *place) {
+  place_of(fd, false, place);
+}
+
+void lcomm_socket_place_seen(int fd, lcomm_store_place *place) {
+  struct sockaddr_storage there;
+  socklen_t size = 0;
+  *place = (lcomm_store_place){.way = LCOMM_STORE_WAY_STAR};
+  if (lcomm_socket_name(fd, true, &there, &size)) {
+    put_address(&there, place);
   }
 }

@@ -32,4 +32,10 @@ void lcomm_socket_set_port(struct sockaddr_storage *address, uint16_t port);
  * where that is not known. */
 void lcomm_socket_place_of(int fd, lcomm_store_place *place);
 
+/* The same of this side of it. */
+void lcomm_socket_place_here(int fd, lcomm_store_place *place);
+
+/* The other side's address as it is, loopback too. */
+void lcomm_socket_place_seen(int fd, lcomm_store_place *place);
+
 #endif

@@ -62,6 +62,7 @@ static int connect_to(const struct addrinfo *it, double until_s, lcomm_why *why)
   }
   close(fd);
   lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "%.120s", strerror(error));
+  errno = error;
   return -1;
 }
 

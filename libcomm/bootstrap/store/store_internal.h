@@ -3,7 +3,7 @@
 #ifndef LCOMM_BOOTSTRAP_STORE_STORE_INTERNAL_H
 #define LCOMM_BOOTSTRAP_STORE_STORE_INTERNAL_H
 
-/* The inside of a store, shared by store*.c only. */
+/* The inside of a store, shared by store*.c and by the meetings of survivors (../elastic/). */
 
 #include <poll.h>
 
@@ -91,6 +91,15 @@ enum { LCOMM_STORE_VISITORS_MAX = 256 };
 #define LCOMM_STORE_POLLS(size)                                                                    \
   ((size_t)(size) + LCOMM_LISTEN_MAX + LCOMM_STORE_VISITORS_MAX + LCOMM_STORE_BESIDE)
 enum { LCOMM_STORE_BESIDE = 2 }; /* a rank below 0 looks at rank 0 and at its parent, too */
+
+/* A store that has met nobody yet. MEMORY. */
+lcomm_status lcomm_store_begin(const lcomm_launcher_env *launcher, double timeout_s,
+                               lcomm_store_shape shape, lcomm_store **store);
+
+/* A store over connections that are there: fds[rank] of each other rank at rank 0, fds[0] to rank 0
+ * elsewhere. They are the store's then; left alone on failure: MEMORY. */
+lcomm_status lcomm_store_star(int rank, int size, const int *fds, double timeout_s,
+                              lcomm_store **store);
 
 /* As lcomm_store_meet, in another shape; the same on all ranks. */
 lcomm_status lcomm_store_meet_as(const lcomm_launcher_env *launcher, double timeout_s,

@@ -111,6 +111,17 @@ static void set_any(struct sockaddr_storage *address) {
   address->ss_family = family;
 }
 
+static int listen_free(struct sockaddr_storage *here, socklen_t size, int *port) {
+  lcomm_socket_set_port(here, 0);
+  struct addrinfo at = {
+      .ai_family = here->ss_family, .ai_addr = (struct sockaddr *)here, .ai_addrlen = size};
+  int listener = listen_at(&at);
+  if (listener >= 0 && lcomm_socket_name(listener, false, here, &size)) {
+    *port = lcomm_socket_port(here);
+  }
+  return listener;
+}
+
 int lcomm_socket_listen_beside(int fd, bool one_host, int *port) {
   struct sockaddr_storage here;
   socklen_t size = 0;
@@ -120,14 +131,17 @@ int lcomm_socket_listen_beside(int fd, bool one_host, int *port) {
   if (lcomm_socket_is_near((struct sockaddr *)&here) && !one_host) {
     set_any(&here);
   }
-  lcomm_socket_set_port(&here, 0);
-  struct addrinfo at = {
-      .ai_family = here.ss_family, .ai_addr = (struct sockaddr *)&here, .ai_addrlen = size};
-  int listener = listen_at(&at);
-  if (listener >= 0 && lcomm_socket_name(listener, false, &here, &size)) {
-    *port = lcomm_socket_port(&here);
+  return listen_free(&here, size, port);
+}
+
+int lcomm_socket_listen_wide(int fd, int *port) {
+  struct sockaddr_storage here;
+  socklen_t size = 0;
+  if (!lcomm_socket_name(fd, false, &here, &size)) {
+    return -1;
   }
-  return listener;
+  set_any(&here);
+  return listen_free(&here, size, port);
 }
 
 int lcomm_socket_accept(int listener, bool *full) {

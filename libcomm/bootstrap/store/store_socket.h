@@ -57,7 +57,11 @@ uint64_t lcomm_socket_bytes(void);
  * where that is loopback and others come from outside. -1 without one. */
 int lcomm_socket_listen_beside(int fd, bool one_host, int *port);
 
-/* Connect to a place, as lcomm_socket_connect; fd: the connection with rank 0. */
+/* Listen at a free port of every address of the kind that a connection has. -1 without one. */
+int lcomm_socket_listen_wide(int fd, int *port);
+
+/* Connect to a place, as lcomm_socket_connect; fd: the connection with rank 0, which only a place
+ * beside it needs. On failure errno says why, ECONNREFUSED where nobody listens. */
 int lcomm_socket_connect_to(const lcomm_store_place *place, int fd, double until_s, lcomm_why *why);
 
 /* The connection breaks when the other host's system acknowledges nothing for so

@@ -125,6 +125,8 @@ static bool fits(uint64_t kind, uint64_t size) {
   case LCOMM_STORE_REFUSED:
   case LCOMM_STORE_FAILED:
     return size >= 4 && size <= LCOMM_STORE_REASON_MAX;
+  case LCOMM_STORE_LIST:
+    return size >= 8 && size % 4 == 0 && size <= LCOMM_STORE_LIST_MAX;
   case LCOMM_STORE_DATA:
     return true;
   default:

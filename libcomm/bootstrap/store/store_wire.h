@@ -32,6 +32,7 @@ enum {
   LCOMM_STORE_HEADER_SIZE = 16,
   LCOMM_STORE_PLACE_SIZE = 24,
   LCOMM_STORE_NOTE_SIZE = 8,                   /* of ENTER and ACCUSE */
+  LCOMM_STORE_LIST_MAX = 1 << 22,              /* bytes of a list, whole words */
   LCOMM_STORE_REASON_MAX = 4 + LCOMM_ERROR_MAX /* of a status and its sentence */
 };
 
@@ -65,7 +66,8 @@ typedef enum lcomm_store_kind {
   LCOMM_STORE_PASSED = 11, /* others: my parent has the parts of all below me; empty */
   LCOMM_STORE_ACCUSE = 12, /* others: a neighbour u32, and what is wrong with it u32 */
   LCOMM_STORE_DONE = 13,   /* rank 0: I leave, and gave everything out; empty */
-  LCOMM_STORE_WHOLE = 14   /* rank 0: I have all parts, the whole comes from your parent; empty */
+  LCOMM_STORE_WHOLE = 14,  /* rank 0: I have all parts, the whole comes from your parent; empty */
+  LCOMM_STORE_LIST = 15    /* who hosts a meeting of survivors: who they are (../elastic/) */
 } lcomm_store_kind;
 
 /* How a rank reaches its parent. */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_BOOTSTRAP_REUNION_WIRE_H
+#define LCOMM_BOOTSTRAP_REUNION_WIRE_H
+
+/* What ranks of an elastic communicator tell each other, besides the frames of a store. All numbers
+ * are little-endian. Readers take any bytes: they return a status, and read nothing outside of what
+ * they were given.
+ *
+ *   address  0 place (24 bytes, as in store_wire.h)   24 family u32, 4 or 6; 0: nowhere
+ *           28 zero u32
+ *   list     0 survivors u32    4 dead u32   8 seats of the survivors, u32 each, ascending
+ *              then those of the dead, likewise
+ *   vote     0 confirmed u32    4 prepared u32   8 refuses u32   12 zero u32
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libcomm/bootstrap/store/store_wire.h"
+
+enum { LCOMM_REUNION_ADDRESS_SIZE = 32, LCOMM_REUNION_VOTE_SIZE = 16, LCOMM_REUNION_LIST_HEAD = 8 };
+
+/* Where a rank can be met after a loss. */
+typedef struct lcomm_reunion_address {
+  lcomm_store_place place; /* WAY_STAR, WAY_BESIDE, WAY_IPV4 or WAY_IPV6 */
+  uint32_t family;         /* of the address at which it listens: 4 or 6 */
+} lcomm_reunion_address;
+
+void lcomm_reunion_pack_address(const lcomm_reunion_address *it, uint8_t *bytes);
+lcomm_status lcomm_reunion_read_address(const uint8_t *bytes, lcomm_reunion_address *it);
+
+/* Who survives, and of whom it is known that they do not. */
+typedef struct lcomm_reunion_list {
+  int survivors, dead;
+  int *seats; /* of the survivors, then of the dead; room for all seats */
+} lcomm_reunion_list;
+
+size_t lcomm_reunion_list_size(const lcomm_reunion_list *list);
+void lcomm_reunion_pack_list(const lcomm_reunion_list *list, uint8_t *bytes);
+
+/* Of a world of `seats`; list->seats has room for so many. WIRE for what is no list: it has a
+ * survivor, and each seat is there once at most. */
+lcomm_status lcomm_reunion_read_list(const uint8_t *bytes, size_t size, int seats,
+                                     lcomm_reunion_list *list);
+
+/* What a survivor says of itself. */
+typedef struct lcomm_reunion_vote {
+  uint32_t confirmed; /* the generation of its communicator */
+  uint32_t prepared;  /* a later one, of which it does not know whether it was confirmed; or 0 */
+  bool refuses;       /* others may have gone on with that one */
+} lcomm_reunion_vote;
+
+void lcomm_reunion_pack_vote(const lcomm_reunion_vote *it, uint8_t *bytes);
+lcomm_status lcomm_reunion_read_vote(const uint8_t *bytes, lcomm_reunion_vote *it);
+
+#endif

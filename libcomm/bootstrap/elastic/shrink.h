@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_BOOTSTRAP_SHRINK_H
+#define LCOMM_BOOTSTRAP_SHRINK_H
+
+/* lcomm_shrink(), inside: rounds of meeting, making a communicator, and confirming it. */
+
+#include "libcomm/bootstrap/elastic/reunion.h"
+#include "libcomm/engine/engine.h"
+
+/* A communicator that is whole, with all that it takes over, but not confirmed so far as this rank
+ * knows. */
+typedef struct lcomm_shrink_prepared {
+  lcomm_comm *comm; /* NULL: none */
+  uint32_t generation;
+  int *members, count; /* seats, ascending; room for all */
+} lcomm_shrink_prepared;
+
+typedef struct lcomm_shrinking {
+  lcomm_comm *comm; /* of the caller */
+  lcomm_comm *base; /* of the generation that was confirmed last; most often the caller's */
+  lcomm_reunion *reunion;
+  double timeout_s, until_s;
+  lcomm_survivors found;
+  lcomm_shrink_prepared prepared;
+  uint32_t generation; /* that is being made */
+} lcomm_shrinking;
+
+/* One round. *over: `base` is confirmed and was not before. Else, without an error, the ranks meet
+ * again: somebody has died meanwhile. Errors are final, with the thread's sentence. */
+lcomm_status lcomm_shrink_round(lcomm_shrinking *it, bool *over);
+
+/* Free the communicator that is prepared, if there is one. */
+void lcomm_shrink_drop(lcomm_shrink_prepared *prepared);
+
+/* For tests: called at these moments; where it returns false, the connections of this rank with the
+ * others are lost there. NULL: nobody is called. */
+typedef enum lcomm_shrink_moment {
+  LCOMM_SHRINK_BEGUN,    /* before the meeting */
+  LCOMM_SHRINK_MET,      /* the list is known */
+  LCOMM_SHRINK_VOTED,    /* the votes are known */
+  LCOMM_SHRINK_PREPARED, /* the communicator is whole */
+  LCOMM_SHRINK_CONFIRMED /* all have said so */
+} lcomm_shrink_moment;
+
+extern bool (*lcomm_shrink_watch)(lcomm_shrink_moment moment);
+
+#endif

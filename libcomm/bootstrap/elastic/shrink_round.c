@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* One round of a shrink: the survivors meet, vote, make a communicator, and confirm it.
+ *
+ * Who hears that all are prepared has it confirmed. The host may die while it says so: then some
+ * know it and some do not, and they meet again, as members of different generations. The highest
+ * one that any of them has confirmed is the base of all: who has only prepared it takes it over. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/api/policy_query.h"
+#include "libcomm/base/clock.h"
+#include "libcomm/base/verdict.h"
+#include "libcomm/bootstrap/elastic/shrink.h"
+#include "libcomm/comm/create.h"
+#include "libcomm/comm/measure.h"
+
+bool (*lcomm_shrink_watch)(lcomm_shrink_moment moment);
+
+/* False: a test has cut the connections here. */
+static bool passes(lcomm_shrink_moment moment) {
+  return !lcomm_shrink_watch || lcomm_shrink_watch(moment);
+}
+
+void lcomm_shrink_drop(lcomm_shrink_prepared *prepared) {
+  if (prepared->comm) {
+    lcomm_retire(prepared->comm);
+    lcomm_release(prepared->comm);
+  }
+  prepared->comm = NULL;
+  prepared->generation = 0;
+}
+
+/* ------------------------------------------------------------------- voting */
+
+/* May others have gone on with what this rank has prepared? */
+static bool must_refuse(const lcomm_shrinking *it) {
+  const lcomm_shrink_prepared *prepared = &it->prepared;
+  return prepared->comm &&
+         !lcomm_reunion_list_suffices(&it->found.list, prepared->members, prepared->count);
+}
+
+static bool exchange_votes(lcomm_shrinking *it, lcomm_reunion_vote *votes) {
+  uint8_t mine[LCOMM_REUNION_VOTE_SIZE];
+  int count = it->found.list.survivors;
+  lcomm_reunion_vote vote = {.confirmed = it->reunion->generation,
+                             .prepared = it->prepared.generation,
+                             .refuses = must_refuse(it)};
+  uint8_t *all = calloc((size_t)count, sizeof(mine));
+  lcomm_reunion_pack_vote(&vote, mine);
+  bool good = all && lcomm_store_allgather(it->found.store, mine, all, sizeof(mine)) == 0;
+  for (int i = 0; good && i < count; i++) {
+    good = lcomm_reunion_read_vote(all + (size_t)i * sizeof(mine), &votes[i]) == LCOMM_OK;
+  }
+  free(all);
+  return good;
+}
+
+/* From the same votes on all ranks. */
+static lcomm_status count_votes(const lcomm_shrinking *it, const lcomm_reunion_vote *votes,
+                                uint32_t *confirmed, uint32_t *highest) {
+  int count = it->found.list.survivors;
+  *confirmed = *highest = 0;
+  for (int i = 0; i < count; i++) {
+    uint32_t last = votes[i].prepared > 0 ? votes[i].prepared : votes[i].confirmed;
+    *confirmed = votes[i].confirmed > *confirmed ? votes[i].confirmed : *confirmed;
+    *highest = last > *highest ? last : *highest;
+  }
+  for (int i = 0; i < count; i++) {
+    bool knows = votes[i].confirmed == *confirmed || votes[i].prepared == *confirmed;
+    if (!knows || (votes[i].refuses && votes[i].prepared != *confirmed)) {
+      return lcomm_error_thread(
+          LCOMM_ERR_TIMEOUT,
+          "of the survivors that came to the meeting, the one that was rank %d "
+          "may have been left by others that are silent and went on; so these "
+          "do not: see whether the network between the hosts is down",
+          it->found.list.seats[i]);
+    }
+  }
+  return LCOMM_OK;
+}
+
+/* The communicator that this rank has prepared was confirmed: it takes the place of the base. */
+static void take_over(lcomm_shrinking *it) {
+  lcomm_reunion *reunion = it->reunion;
+  lcomm_comm *before = it->base;
+  it->base = it->prepared.comm;
+  reunion->generation = it->prepared.generation;
+  reunion->count = it->prepared.count;
+  memcpy(reunion->members, it->prepared.members, (size_t)reunion->count * sizeof(int));
+  it->prepared.comm = NULL;
+  it->prepared.generation = 0;
+  if (before != it->comm) {
+    lcomm_retire(before);
+    lcomm_release(before);
+  }
+}
+
+static lcomm_status vote(lcomm_shrinking *it, bool *met) {
+  uint32_t confirmed = 0, highest = 0;
+  lcomm_reunion_vote *votes = calloc((size_t)it->found.list.survivors, sizeof *votes);
+  *met = votes && exchange_votes(it, votes);
+  lcomm_status status =
+      *met ? count_votes(it, votes, &confirmed, &highest) : LCOMM_OK; /* the others notice */
+  free(votes);
+  if (status != LCOMM_OK || !*met) {
+    return status;
+  }
+  if (it->prepared.generation == confirmed && it->reunion->generation < confirmed) {
+    take_over(it);
+  }
+  lcomm_shrink_drop(&it->prepared);
+  it->generation = highest + 1;
+  return LCOMM_OK;
+}
+
+/* ----------------------------------------------------------------- preparing */
+
+/* The survivors' ranks in the base; who was given up with it is none of them. */
+static bool find_ranks(const lcomm_shrinking *it, int *ranks) {
+  const lcomm_reunion_list *list = &it->found.list;
+  for (int i = 0; i < list->survivors; i++) {
+    int rank = 0;
+    while (rank < it->reunion->count && it->reunion->members[rank] != list->seats[i]) {
+      rank++;
+    }
+    if (rank == it->reunion->count) {
+      return false;
+    }
+    ranks[i] = rank;
+  }
+  return true;
+}
+
+/* All is as in the base. */
+static lcomm_config take_config(const lcomm_shrinking *it, const int *ranks) {
+  const lcomm_comm *base = it->base;
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  config.policy = base->settings.policy_text;
+  config.transport = base->settings.transport;
+  config.timeout_s = base->settings.timeout_s;
+  config.progress = base->settings.progress;
+  config.nodes = lcomm_policy_query_posed_nodes(base, ranks, it->found.list.survivors);
+  return config;
+}
+
+static lcomm_status make(lcomm_shrinking *it, const int *ranks, lcomm_comm **made) {
+  lcomm_config config = take_config(it, ranks);
+  lcomm_bootstrap_object bootstrap = {.base = {.rank = it->found.rank,
+                                               .world_size = it->found.list.survivors,
+                                               .context = it->found.store,
+                                               .allgather = lcomm_store_allgather},
+                                      .elastic = true,
+                                      .world = {.rank = -1}};
+  LCOMM_TRY(lcomm_comm_create(&bootstrap, &config, made));
+  lcomm_costs_inherit(*made, it->base);
+  return it->base->identity.name[0] ? lcomm_name_set(*made, it->base->identity.name) : LCOMM_OK;
+}
+
+static void keep(lcomm_shrinking *it, lcomm_comm *made) {
+  const lcomm_reunion_list *list = &it->found.list;
+  it->prepared.comm = made;
+  it->prepared.generation = it->generation;
+  it->prepared.count = list->survivors;
+  memcpy(it->prepared.members, list->seats, (size_t)list->survivors * sizeof(int));
+}
+
+static bool has_store_failed(const lcomm_shrinking *it) {
+  const char *sentence = "";
+  return lcomm_store_failure(it->found.store, &sentence) != LCOMM_OK;
+}
+
+/* *met becomes false where somebody has died. */
+static lcomm_status prepare(lcomm_shrinking *it, bool *met) {
+  lcomm_comm *made = NULL;
+  int *ranks = calloc((size_t)it->found.list.survivors, sizeof *ranks);
+  if (!ranks) {
+    return lcomm_error_thread(LCOMM_ERR_MEMORY, "lcomm_shrink: out of memory");
+  }
+  lcomm_status status =
+      find_ranks(it, ranks)
+          ? make(it, ranks, &made)
+          : lcomm_error_thread(LCOMM_ERR_TIMEOUT, "a rank that was given up came to the meeting of "
+                                                  "the survivors; start it anew");
+  free(ranks);
+  if (made) {
+    keep(it, made);
+  }
+  *met = status == LCOMM_OK || !has_store_failed(it);
+  return *met ? status : LCOMM_OK;
+}
+
+/* --------------------------------------------------------------- confirming */
+
+static void confirm(lcomm_shrinking *it) {
+  take_over(it);
+  it->base->bootstrap.reunion = it->reunion;
+  it->base->bootstrap.release = lcomm_reunion_release;
+  it->comm->bootstrap.reunion = NULL;
+}
+
+/* All are prepared, or nobody goes on with this. */
+static lcomm_status agree(lcomm_shrinking *it, bool *over) {
+  lcomm_verdict verdict;
+  lcomm_bootstrap among = {.rank = it->found.rank,
+                           .world_size = it->found.list.survivors,
+                           .context = it->found.store,
+                           .allgather = lcomm_store_allgather};
+  lcomm_status status = lcomm_verdict_gather(&among, LCOMM_OK, &verdict);
+  if (status == LCOMM_OK && passes(LCOMM_SHRINK_CONFIRMED)) {
+    confirm(it);
+    *over = true;
+  }
+  return LCOMM_OK;
+}
+
+static lcomm_status go_on(lcomm_shrinking *it, bool *over) {
+  bool met = passes(LCOMM_SHRINK_MET);
+  LCOMM_TRY(met ? vote(it, &met) : LCOMM_OK);
+  met = met && passes(LCOMM_SHRINK_VOTED);
+  LCOMM_TRY(met ? prepare(it, &met) : LCOMM_OK);
+  met = met && passes(LCOMM_SHRINK_PREPARED);
+  return met ? agree(it, over) : LCOMM_OK;
+}
+
+lcomm_status lcomm_shrink_round(lcomm_shrinking *it, bool *over) {
+  *over = false;
+  if (!passes(LCOMM_SHRINK_BEGUN)) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(lcomm_reunion_meet(it->reunion, it->timeout_s, it->until_s, &it->found));
+  lcomm_status status = go_on(it, over);
+  lcomm_store_close(it->found.store);
+  it->found.store = NULL;
+  return status;
+}

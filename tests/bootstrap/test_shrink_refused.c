@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* lcomm_shrink: who may not go on, and what is left of the communicators before. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "libcomm/engine/entry.h"
+#include "tests/bootstrap/crew.h"
+#include "tests/bootstrap/elastic_crew.h"
+#include "tests/support/process_counts.h"
+#include "tests/support/unit_tests.h"
+
+/* ---------------------------------------------------------- who cannot go on */
+
+/* Two ranks of four stand still; the other two cannot know whether these go on. */
+static void half_of_them_stand_still(const crew *c, int rank, report *mine) {
+  lcomm_comm *comm = create_elastic(c, rank, "", mine);
+  if (!comm || !sums_up(comm, mine)) {
+    return;
+  }
+  if (rank < 2) {
+    raise(SIGSTOP);
+    lcomm_destroy(comm);
+    return;
+  }
+  sum_until_lost(comm, 1000, mine);
+  lcomm_comm *next = shrink_to_next(comm, mine);
+  mine->good = !next;
+}
+
+static void half_of_the_ranks_do_not_go_on_without_the_lowest(void **state) {
+  (void)state;
+  crew c = new_crew(4, half_of_them_stand_still);
+  c.timeout_s = 3;
+  start_crew(&c);
+  for (int rank = 2; rank < 4; rank++) {
+    assert_int_equal(waitpid(c.pids[rank], NULL, 0), c.pids[rank]);
+    c.pids[rank] = 0;
+  }
+  kill(c.pids[0], SIGKILL);
+  kill(c.pids[1], SIGKILL);
+  end_crew(&c);
+  for (int rank = 2; rank < 4; rank++) {
+    assert_true(c.reports[rank].good);
+    expect_failure(&c.reports[rank], LCOMM_ERR_TIMEOUT, "they could go on as well");
+  }
+  dismiss(&c);
+}
+
+static void fail_without_elastic(const crew *c, int rank, report *mine) {
+  lcomm_comm *comm = NULL, *next = NULL;
+  set_launcher(c, rank);
+  unsetenv("LCOMM_ELASTIC");
+  mine->status = lcomm_create_env(NULL, &comm);
+  if (mine->status != LCOMM_OK) {
+    keep_sentence(mine, NULL);
+    return;
+  }
+  mine->good = lcomm_shrink(comm, &next) == LCOMM_ERR_UNSUPPORTED && !next &&
+               strstr(lcomm_last_error(comm), "LCOMM_ELASTIC=on") && sums_up(comm, mine);
+  keep_sentence(mine, comm);
+  lcomm_destroy(comm);
+}
+
+static void only_a_lost_rank_is_a_reason(const crew *c, int rank, report *mine) {
+  lcomm_comm *comm = create_elastic(c, rank, "", mine), *next = NULL;
+  mine->good = comm && lcomm_shrink(comm, &next) == LCOMM_ERR_STATE &&
+               strstr(lcomm_last_error(comm), "no rank was lost");
+  (void)sums_up(comm, mine); /* unless the other one has aborted already */
+  lcomm_abort(comm, "of its own");
+  mine->good = mine->good && lcomm_shrink(comm, &next) == LCOMM_ERR_STATE &&
+               strstr(lcomm_last_error(comm), "of its own") && !next;
+  keep_sentence(mine, comm);
+  mine->status = LCOMM_OK;
+  lcomm_destroy(comm);
+}
+
+static void differ_in_elastic(const crew *c, int rank, report *mine) {
+  lcomm_comm *comm = NULL;
+  set_launcher(c, rank);
+  setenv("LCOMM_ELASTIC", rank == 1 ? "off" : "on", 1);
+  mine->status = lcomm_create_env(NULL, &comm);
+  keep_sentence(mine, NULL);
+}
+
+static void say_something_else(const crew *c, int rank, report *mine) {
+  lcomm_comm *comm = NULL;
+  set_launcher(c, rank);
+  setenv("LCOMM_ELASTIC", rank == 1 ? "perhaps" : "on", 1);
+  mine->status = lcomm_create_env(NULL, &comm);
+  keep_sentence(mine, NULL);
+}
+
+static void all_ranks_must_want_to_go_on(void **state) {
+  (void)state;
+  crew c = new_crew(3, differ_in_elastic);
+  run_ill(&c, -1, LCOMM_ERR_MISMATCH, "rank 0 is to go on when a rank is lost");
+  crew d = new_crew(3, say_something_else);
+  run_ill(&d, -1, LCOMM_ERR_ARGUMENT, "LCOMM_ELASTIC=perhaps is neither on nor off");
+}
+
+/* ------------------------------------------------------------------ what stays */
+
+/* Nobody has died: one rank says that another one has. */
+static lcomm_comm *shrink_to_the_same(lcomm_comm *comm, report *mine) {
+  if (lcomm_rank(comm) == 0 && lcomm_enter(comm) == LCOMM_OK) {
+    lcomm_fail_peer(comm, LCOMM_ERR_TRANSPORT, 1, "a test says that rank 1 is lost");
+    lcomm_leave(comm);
+  }
+  sum_until_lost(comm, 1000, mine);
+  return shrink_to_next(comm, mine);
+}
+
+static void nothing_is_left_of_those_before(const crew *c, int rank, report *mine) {
+  int files = 0;
+  long kib = 0;
+  lcomm_comm *comm = create_elastic(c, rank, "", mine);
+  for (int i = 0; comm && i < 30; i++) {
+    (void)sums_up(comm, mine); /* unless another rank is further */
+    if (i == 10) {
+      files = count_files();
+      kib = resident_kib();
+    }
+    comm = shrink_to_the_same(comm, mine);
+  }
+  bool flat = comm && sums_up(comm, mine) && count_files() == files && resident_kib() < kib + 2048;
+  if (comm && !flat) {
+    print_error("%d files, then %d; %ld KiB, then %ld\n", files, count_files(), kib,
+                resident_kib());
+  }
+  expect_work(comm, c->size, 2, mine);
+  mine->good = mine->good && flat;
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(half_of_the_ranks_do_not_go_on_without_the_lowest),
+    CREW_TEST(fail_without_elastic, 2),
+    CREW_TEST(only_a_lost_rank_is_a_reason, 2),
+    cmocka_unit_test(all_ranks_must_want_to_go_on),
+    CREW_TEST(nothing_is_left_of_those_before, 3),
+};
+RUN_TESTS(tests)
