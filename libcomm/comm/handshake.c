@@ -183,6 +183,7 @@ static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
   }
   LCOMM_TRY(lcomm_settings_check(why));
   LCOMM_TRY(lcomm_policy_parse(policy, &comm->settings.policy, why));
+  comm->settings.policy.undo |= comm->bootstrap.elastic; /* a step may be broken off */
   lcomm_policy_format(&comm->settings.policy, mine->policy);
   LCOMM_TRY(find_timeout(config, &comm->settings.timeout_s, why));
   LCOMM_TRY(find_nodes(config, &mine->nodes, why));

@@ -103,6 +103,7 @@ static lcomm_status check_proposal(changing *it, const char *text) {
         "an operation is in flight, or its request was not waited for; wait for it first");
   }
   LCOMM_TRY(lcomm_policy_parse(text, &it->policy, &it->why));
+  it->policy.undo |= comm->bootstrap.elastic;
   lcomm_policy_format(&it->policy, it->text);
   LCOMM_TRY(check_adam(it));
   LCOMM_TRY(check_lowrank(it));

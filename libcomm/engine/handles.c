@@ -76,6 +76,15 @@ bool lcomm_handle_add(const void *handle, const lcomm_comm *owner) {
   return fits;
 }
 
+void lcomm_handle_pass(const void *handle, const lcomm_comm *owner) {
+  lock_table();
+  entry *it = room > 0 ? &table[find(table, room, handle)] : NULL;
+  if (it && it->handle) {
+    it->owner = owner;
+  }
+  unlock_table();
+}
+
 /* What follows moves up, so that nothing is behind a gap. */
 static void close_gap(size_t gap) {
   for (size_t at = (gap + 1) & (room - 1); table[at].handle; at = (at + 1) & (room - 1)) {

@@ -16,6 +16,9 @@ struct lcomm_comm;
 /* Register a handle; false without memory for it. */
 bool lcomm_handle_add(const void *handle, const struct lcomm_comm *owner);
 
+/* A handle that lives belongs to another communicator from here on. */
+void lcomm_handle_pass(const void *handle, const struct lcomm_comm *owner);
+
 /* Remove a handle; one that was never added is allowed. */
 void lcomm_handle_remove(const void *handle);
 

@@ -43,6 +43,8 @@ typedef struct lcomm_ef_item {
 /* All of a communicator: the tensors, then the calls. Those of one lcomm_ef are tensors only. */
 typedef struct lcomm_ef_list {
   lcomm_comm *comm;
+  int rank, ranks; /* by which the bytes name who saved them; rank 0 says what all have alike */
+  int node, nodes;
   lcomm_ef_item *items;
   size_t tensors, count;
 } lcomm_ef_list;
@@ -61,11 +63,15 @@ lcomm_status lcomm_state_scratch(const lcomm_ef_list *list, float **scratch);
 uint64_t lcomm_state_written_size(const lcomm_ef_list *list, float *scratch);
 void lcomm_state_write_to(const lcomm_ef_list *list, float *scratch, lcomm_state_sink *sink);
 
-/* Where bytes come from: the files of a folder, or blocks in memory of the caller. */
+/* Where bytes come from: the files of a folder, blocks in memory of the caller, or blocks that each
+ * rank has and brings to the others. */
 typedef struct lcomm_state_source {
   const char *folder; /* NULL: the memory below */
   const uint8_t *bytes;
   size_t size;
+  /* If it is there: the block of a rank, valid until the next one is asked for. Collective. */
+  lcomm_status (*bring)(void *context, int rank, const uint8_t **bytes, size_t *size);
+  void *context;
 } lcomm_state_source;
 
 /* How many ranks saved what is there. On failure `why` says what is wrong, and
@@ -105,7 +111,8 @@ typedef struct lcomm_restore {
   /* First element and number of elements that each rank keeps of each of them, one after the
    * other, rank after rank. NULL until lcomm_restore_share. */
   uint64_t *ranges;
-  lcomm_why why; /* of a failure: one sentence */
+  int ranks_before; /* over how many ranks averages were made; 0: as many as have saved */
+  lcomm_why why;    /* of a failure: one sentence */
 } lcomm_restore;
 
 /* Begin with nothing placed; the buckets are made. Free with

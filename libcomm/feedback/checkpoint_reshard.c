@@ -156,8 +156,9 @@ static void keep(lcomm_feedback_state *feedback, const span_values *part, double
 /* Hand out what one old rank kept of a tensor. An average over other ranks
  * gives a residual another weight, so it is scaled to mean the same. */
 static lcomm_status hand_out(lcomm_restore *restore, const lcomm_target *target,
-                             const lcomm_state_tensor *record, uint32_t old_ranks) {
+                             const lcomm_state_tensor *record, uint32_t saved_ranks) {
   const lcomm_comm *comm = restore->comm;
+  int old_ranks = restore->ranks_before > 0 ? restore->ranks_before : (int)saved_ranks;
   size_t index = target->index;
   lcomm_restored *placed = &restore->restored[index];
   double result = placed->ef->request.op == LCOMM_AVG ? 1.0 / (double)old_ranks : 1.0;

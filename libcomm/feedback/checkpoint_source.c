@@ -146,11 +146,18 @@ lcomm_status lcomm_state_source_ranks(const lcomm_state_source *source, int *ran
 
 lcomm_status lcomm_state_source_take(const lcomm_state_source *source, int rank, int ranks,
                                      const uint8_t **bytes, size_t *size, lcomm_why *why) {
+  char name[LCOMM_STATE_FILE_MAX];
+  uint8_t *read = NULL;
+  if (source->bring) {
+    lcomm_status brought = source->bring(source->context, rank, bytes, size);
+    return brought == LCOMM_OK
+               ? LCOMM_OK
+               : lcomm_why_set(why, brought, "the block of rank %d of %d did not come", rank,
+                               ranks);
+  }
   if (!source->folder) {
     return take_block(source, rank, ranks, bytes, size, why);
   }
-  char name[LCOMM_STATE_FILE_MAX];
-  uint8_t *read = NULL;
   lcomm_state_file(rank, ranks, name);
   lcomm_status status = lcomm_file_read(source->folder, name, &read, size, why);
   *bytes = read;

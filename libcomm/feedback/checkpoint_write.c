@@ -77,10 +77,11 @@ static const float *carried_of(const lcomm_ef_item *item) {
 }
 
 /* What is carried is the same on all ranks: the first one answers for it, with a residual. */
-static portion describe_tensor(const lcomm_comm *comm, const lcomm_ef_item *item, float *scratch) {
+static portion describe_tensor(const lcomm_ef_list *list, const lcomm_ef_item *item,
+                               float *scratch) {
   const lcomm_ef *ef = item->ef;
-  const float *carried = comm->rank == 0 ? carried_of(item) : NULL;
-  float units = item->op == LCOMM_AVG ? (float)comm->size : 1.0f;
+  const float *carried = list->rank == 0 ? carried_of(item) : NULL;
+  float units = item->op == LCOMM_AVG ? (float)list->comm->size : 1.0f;
   portion it = begin_portion(item);
   if (ef) {
     const lcomm_feedback_state *feedback = ef->state.feedback;
@@ -176,7 +177,7 @@ static void visit_calls(const lcomm_ef_item *item, float *scratch, visitor *visi
 
 static void visit_all(const lcomm_ef_list *list, float *scratch, visitor *visit, void *context) {
   for (size_t i = 0; i < list->tensors; i++) {
-    portion it = describe_tensor(list->comm, &list->items[i], scratch);
+    portion it = describe_tensor(list, &list->items[i], scratch);
     visit(&it, context);
   }
   for (size_t i = list->tensors; i < list->count; i++) {
@@ -207,10 +208,10 @@ static lcomm_state_header header_of(const lcomm_ef_list *list, float *scratch) {
   const lcomm_comm *comm = list->comm;
   lcomm_state_header header = {.version = LCOMM_STATE_VERSION,
                                .step = comm->deferred.step,
-                               .rank = (uint32_t)comm->rank,
-                               .ranks = (uint32_t)comm->size,
-                               .nodes = (uint32_t)comm->topo.nodes,
-                               .node = (uint32_t)comm->topo.node[comm->rank],
+                               .rank = (uint32_t)list->rank,
+                               .ranks = (uint32_t)list->ranks,
+                               .nodes = (uint32_t)list->nodes,
+                               .node = (uint32_t)list->node,
                                .sequence = comm->operations.next[LCOMM_SEQUENCE_SPACE_BUCKETS] +
                                            comm->operations.seed_shift};
   snprintf(header.policy, sizeof(header.policy), "%s", comm->settings.policy_text);

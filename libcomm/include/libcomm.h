@@ -25,7 +25,8 @@
  *           communicator, also of one that was destroyed, are ARGUMENT.
  *   Sticky  Once an operation failed on a communicator, peers are told, and every later call on
  *           it returns the same error on all ranks. lcomm_destroy() is then the only useful
- *           call. That is so also when one rank alone finds no memory for a collective. No call
+ *           call, and, where a rank was lost, lcomm_shrink() (libcomm_elastic.h). That is so
+ *           also when one rank alone finds no memory for a collective. No call
  *           waits longer than the time-out (LCOMM_TIMEOUT_S) without progress, and up to a
  *           second more to find out with the others whose fault it is: all ranks report the same
  *           one, which names the rank that is dead, stopped or late, or the link or host that is
@@ -120,7 +121,8 @@
  *   undo=on|off   the last step of tensors, and the last call with each
  *                 residual, can be undone (lcomm_tensors_discard,
  *                 lcomm_residual_discard); error feedback and momentum take
- *                 twice the memory then                 (default off)
+ *                 twice the memory then. LCOMM_ELASTIC=on implies it
+ *                                                       (default off)
  *   nonfinite=report|discard  what becomes of a step of tensors, or a call
  *                 with a residual (a reduce-scatter: if it blocks), whose results
  *                 hold NaN or Inf: they are counted, or it is undone as well, on

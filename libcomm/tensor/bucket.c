@@ -311,6 +311,7 @@ static lcomm_status replace(grouping *it) {
 lcomm_status lcomm_buckets_plan(lcomm_comm *comm) {
   grouping it = {.comm = comm};
   comm->tensors->past.exists = false;
+  comm->tensors->regrouping = true;
   lcomm_status status = replace(&it);
   if (status == LCOMM_OK && comm->tensors->grouped) {
     status = lcomm_tensor_states_restore(comm, it.is_new);
@@ -318,5 +319,6 @@ lcomm_status lcomm_buckets_plan(lcomm_comm *comm) {
   comm->tensors->grouped |= status == LCOMM_OK;
   free(it.is_new);
   LCOMM_TRY(status);
+  comm->tensors->regrouping = false;
   return lcomm_guard_plan(comm);
 }

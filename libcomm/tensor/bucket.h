@@ -66,6 +66,7 @@ struct lcomm_bucket {
 typedef struct lcomm_step_past {
   bool exists;    /* it was finished with undo=, and nothing has changed since */
   bool discarded; /* it was undone already */
+  bool begun;     /* the one in flight: its buckets have their runs */
   uint32_t seed;  /* of stochastic rounding, when it began */
 } lcomm_step_past;
 
@@ -82,6 +83,9 @@ typedef struct lcomm_tensor_set {
   atomic_bool sends_momentum;                /* the step that began last */
   bool compared;                             /* between the ranks */
   bool grouped;                              /* once at least: there may be state to move */
+  bool regrouping; /* buckets are being planned, or a communicator failed meanwhile */
+  bool complete;   /* all results of the step in flight are here; others may not have theirs */
+  bool untold;     /* the last step is counted, and lcomm_tensors_wait() has not returned so */
   lcomm_auto_watch watch;
   lcomm_auto_trust trust;         /* of rank 0, in what net=auto finds */
   size_t pending;                 /* added or (un)frozen here, not agreed on yet */
@@ -143,6 +147,11 @@ lcomm_status lcomm_tensors_call(lcomm_comm *comm, struct lcomm_call *call);
  * not finite in it known. */
 void lcomm_step_begin(lcomm_comm *comm);
 void lcomm_step_end(lcomm_comm *comm);
+
+/* Inside: the step in flight is over on all ranks, and counted. Or it was broken off: it never was.
+ */
+void lcomm_step_finish(lcomm_comm *comm);
+void lcomm_step_undo(lcomm_comm *comm);
 
 /* bucket_clip.c. Does a step scale all gradients by one factor (clip=NORM:global)? Then no bucket
  * starts before all tensors are ready. The vector of a bucket is counted in the norm; it is scaled,

@@ -53,7 +53,12 @@ lcomm_status lcomm_saved_state_list(lcomm_comm *comm, lcomm_ef_list *list) {
   for (const lcomm_residual *it = comm->residuals->first; it; it = it->next) {
     most++;
   }
-  *list = (lcomm_ef_list){.comm = comm, .items = calloc(most + 1, sizeof *list->items)};
+  *list = (lcomm_ef_list){.comm = comm,
+                          .rank = comm->rank,
+                          .ranks = comm->size,
+                          .node = comm->topo.node[comm->rank],
+                          .nodes = comm->topo.nodes,
+                          .items = calloc(most + 1, sizeof *list->items)};
   if (!list->items) {
     return LCOMM_ERR_MEMORY;
   }

@@ -25,6 +25,11 @@ uint64_t lcomm_saved_guards_hash(const lcomm_restore *restore);
  * are to be planned then. */
 bool lcomm_saved_guards_commit(lcomm_comm *comm, const lcomm_restore *restore);
 
+/* Load what each rank of `comm` brings by source->bring, of a communicator of `ranks_before` ranks,
+ * which it was part of. Collective; errors as lcomm_state_read. `call` is named. */
+lcomm_status lcomm_saved_state_bring(lcomm_comm *comm, const char *call,
+                                     const lcomm_state_source *source, int ranks_before);
+
 /* STATE while a call with one of the residuals that have a name is in flight. */
 lcomm_status lcomm_saved_state_check_calls(const lcomm_comm *comm, const char *call);
 

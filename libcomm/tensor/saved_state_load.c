@@ -102,18 +102,14 @@ static lcomm_status check_same_guards(const loading *it) {
 
 /* --------------------------------------------------------------- loading */
 
-/* Each rank's file where it was, or all of them anew. */
-static lcomm_status place(loading *it) {
-  LCOMM_TRY(agree(it, lcomm_state_read_own(it)));
-  LCOMM_TRY(check_same_save(it));
-  if (fits_everywhere(it)) {
-    return check_same_guards(it);
-  }
+/* What all ranks saved, shared out anew. */
+static lcomm_status place_all(loading *it) {
   lcomm_restore_free(&it->restore);
   lcomm_status status = lcomm_restore_begin(&it->list, &it->restore);
   if (status != LCOMM_OK) {
     return lcomm_fail(it->comm, status, "%s: out of memory", it->call);
   }
+  it->restore.ranks_before = it->ranks_before;
   LCOMM_TRY(agree(it, lcomm_state_read_guards(it)));
   LCOMM_TRY(check_same_guards(it));
   status = lcomm_restore_share(&it->restore, lcomm_call_allgather_bytes);
@@ -122,6 +118,17 @@ static lcomm_status place(loading *it) {
   }
   LCOMM_TRY(agree(it, lcomm_state_read_all(it)));
   return check_same_save(it);
+}
+
+/* Each rank's file where it was, or all of them anew. */
+static lcomm_status place(loading *it) {
+  if (it->source.bring) {
+    it->mine.ranks = (uint32_t)it->comm->size;
+    return place_all(it);
+  }
+  LCOMM_TRY(agree(it, lcomm_state_read_own(it)));
+  LCOMM_TRY(check_same_save(it));
+  return fits_everywhere(it) ? check_same_guards(it) : place_all(it);
 }
 
 static lcomm_status load(loading *it) {
@@ -184,26 +191,31 @@ static lcomm_status load_from(loading *it) {
   return it->regroups ? lcomm_buckets_plan(comm) : LCOMM_OK;
 }
 
-static lcomm_status enter_and_load(lcomm_comm *comm, const char *call,
-                                   const lcomm_state_source *source) {
-  lcomm_status status = lcomm_enter_given(comm, call);
+static lcomm_status enter_and_load(loading *it) {
+  lcomm_status status = lcomm_enter_given(it->comm, it->call);
   if (status != LCOMM_OK) {
     return status;
   }
-  loading it = {.comm = comm, .call = call, .source = *source};
-  comm->operations.inside = LCOMM_OP_KIND_LOAD;
-  status = load_from(&it);
-  comm->operations.inside = LCOMM_OP_KIND_CALL;
-  lcomm_leave(comm);
+  it->comm->operations.inside = LCOMM_OP_KIND_LOAD;
+  status = load_from(it);
+  it->comm->operations.inside = LCOMM_OP_KIND_CALL;
+  lcomm_leave(it->comm);
   return status;
 }
 
+lcomm_status lcomm_saved_state_bring(lcomm_comm *comm, const char *call,
+                                     const lcomm_state_source *source, int ranks_before) {
+  loading it = {.comm = comm, .call = call, .source = *source, .ranks_before = ranks_before};
+  return enter_and_load(&it);
+}
+
 lcomm_status lcomm_state_load(lcomm_comm *comm, const char *folder) {
-  lcomm_state_source source = {.folder = folder ? folder : ""};
-  return enter_and_load(comm, "lcomm_state_load", &source);
+  loading it = {
+      .comm = comm, .call = "lcomm_state_load", .source = {.folder = folder ? folder : ""}};
+  return enter_and_load(&it);
 }
 
 lcomm_status lcomm_state_read(lcomm_comm *comm, const void *bytes, size_t size) {
-  lcomm_state_source source = {.bytes = bytes, .size = size};
-  return enter_and_load(comm, "lcomm_state_read", &source);
+  loading it = {.comm = comm, .call = "lcomm_state_read", .source = {.bytes = bytes, .size = size}};
+  return enter_and_load(&it);
 }

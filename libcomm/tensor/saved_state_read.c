@@ -136,7 +136,7 @@ static lcomm_status add_file(loading *it, int rank) {
   if (rank == 0) {
     tell_header(it, &header);
   } else if (header.step != it->mine.step || header.nodes != it->mine.nodes ||
-             header.sequence != it->mine.sequence) {
+             (header.sequence != it->mine.sequence && !it->source.bring)) {
     status = fail(it, LCOMM_ERR_WIRE, rank, "it is not of the same save as that of rank 0");
   }
   if (status == LCOMM_OK) {

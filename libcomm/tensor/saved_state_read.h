@@ -29,6 +29,7 @@ typedef struct lcomm_state_loading {
   lcomm_ef_list list;
   lcomm_restore restore;
   lcomm_state_verdict mine, *all; /* all: one per rank */
+  int ranks_before;               /* see lcomm_restore */
   bool regroups;                  /* a tensor has another codec by its guard */
 } lcomm_state_loading;
 

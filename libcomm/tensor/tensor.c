@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "libcomm/call/call.h"
 #include "libcomm/device/memory_location.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/tensor/bucket.h"
@@ -83,13 +84,15 @@ static lcomm_status check_all_ready(lcomm_comm *comm) {
   return LCOMM_OK;
 }
 
-static void end_step(lcomm_comm *comm) {
+void lcomm_step_finish(lcomm_comm *comm) {
   for (size_t i = 0; i < comm->tensors->count; i++) {
     atomic_store(&comm->tensors->list[i]->returned, false);
     atomic_store(&comm->tensors->list[i]->ready, false);
   }
   comm->tensors->begun = false;
   comm->tensors->buckets_started = 0;
+  comm->tensors->complete = false;
+  comm->tensors->untold = true;
   comm->tensors->last_not_finite = comm->tensors->step_not_finite;
   comm->tensors->step_not_finite = 0;
   comm->deferred.step++;
@@ -98,6 +101,19 @@ static void end_step(lcomm_comm *comm) {
     lcomm_trace_step(comm->observers.trace, comm->deferred.step);
   }
   atomic_store(&comm->deferred.open, false);
+}
+
+/* Where ranks may be lost, a step counts when all have its results: who has passed here knows it.
+ */
+static lcomm_status commit_step(lcomm_comm *comm) {
+  if (!comm->bootstrap.elastic) {
+    return LCOMM_OK;
+  }
+  lcomm_call call =
+      lcomm_call_of(LCOMM_COLLECTIVE_BARRIER, NULL, NULL, 0, LCOMM_FLOAT32, LCOMM_SUM);
+  call.op_kind = LCOMM_OP_KIND_TENSORS;
+  comm->tensors->complete = true;
+  return lcomm_tensors_call(comm, &call);
 }
 
 static lcomm_status finish_step(lcomm_comm *comm) {
@@ -120,7 +136,10 @@ static lcomm_status finish_step(lcomm_comm *comm) {
     status = lcomm_guard_check(comm);
   }
   if (status == LCOMM_OK) {
-    end_step(comm);
+    status = commit_step(comm);
+  }
+  if (status == LCOMM_OK) {
+    lcomm_step_finish(comm);
     status = lcomm_auto_step_over(comm);
   }
   if (status == LCOMM_OK) {
@@ -135,6 +154,7 @@ lcomm_status lcomm_tensors_wait(lcomm_comm *comm) {
     return status;
   }
   status = finish_step(comm);
+  comm->tensors->untold &= status != LCOMM_OK;
   lcomm_leave(comm);
   return status;
 }

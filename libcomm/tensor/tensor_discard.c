@@ -16,7 +16,7 @@ static uint32_t seed_of(const lcomm_comm *comm) {
 }
 
 void lcomm_step_begin(lcomm_comm *comm) {
-  comm->tensors->past = (lcomm_step_past){.seed = seed_of(comm)};
+  comm->tensors->past = (lcomm_step_past){.seed = seed_of(comm), .begun = true};
   atomic_store(&comm->tensors->sends_momentum,
                lcomm_warmup_sends_momentum(&comm->settings.policy, comm->deferred.step));
 }
@@ -32,6 +32,23 @@ static void discard_step(lcomm_comm *comm) {
   tensors->past.discarded = true;
 }
 
+/* All buckets have taken their runs, and some have begun. The others begin, which changes no value,
+ * so that all have the same way back. */
+void lcomm_step_undo(lcomm_comm *comm) {
+  lcomm_tensor_set *tensors = comm->tensors;
+  for (size_t i = 0; tensors->past.begun && i < tensors->bucket_count; i++) {
+    lcomm_ef *ef = &tensors->buckets[i].ef;
+    if (!ef->past.exists) {
+      lcomm_ef_begin(ef, tensors->buckets[i].run);
+    }
+    (void)lcomm_ef_discard(ef);
+  }
+  if (tensors->past.begun) {
+    comm->operations.seed_shift -= seed_of(comm) - tensors->past.seed;
+  }
+  tensors->past = (lcomm_step_past){.exists = false};
+}
+
 /* Results have the same bits on all ranks, so all come to the same verdict. */
 void lcomm_step_end(lcomm_comm *comm) {
   const lcomm_policy *policy = &comm->settings.policy;
@@ -39,6 +56,7 @@ void lcomm_step_end(lcomm_comm *comm) {
     lcomm_step_begin(comm);
   }
   comm->tensors->past.exists = policy->undo;
+  comm->tensors->past.begun = false;
   if (policy->discard_not_finite && comm->tensors->last_not_finite > 0) {
     discard_step(comm);
   }

@@ -38,6 +38,7 @@ static int done;
 #define CALLS(X)                                                                                   \
   X(lcomm_split, (c, 0, 0, NULL, NULL), "lcomm_split")                                             \
   X(lcomm_shrink, (c, NULL), "lcomm_shrink")                                                       \
+  X(lcomm_shrunk_get, (c, NULL), "lcomm_shrunk_get")                                               \
   X(lcomm_allreduce, (c, NULL, received, 4, F, S), "all-reduce")                                   \
   X(lcomm_allreduce, (c, data, NULL, 4, F, S), "all-reduce")                                       \
   X(lcomm_iallreduce, (c, NULL, received, 4, F, S, &request), "all-reduce")                        \

@@ -149,11 +149,26 @@ static void read_list(const uint8_t *data, size_t size) {
   free(bytes);
 }
 
+static void read_standing(const uint8_t *data) {
+  uint8_t *bytes = fuzz_copy(data, LCOMM_REUNION_STANDING_SIZE);
+  uint8_t packed[LCOMM_REUNION_STANDING_SIZE];
+  lcomm_standing standing;
+  if (lcomm_reunion_read_standing(bytes, &standing) == LCOMM_OK) {
+    fuzz_require(standing.kept <= standing.all, "a rank keeps no more than all keep");
+    lcomm_reunion_pack_standing(&standing, packed);
+    fuzz_require(memcmp(packed, bytes, sizeof packed) == 0, "a standing packs to its bytes");
+  }
+  free(bytes);
+}
+
 static void read_reunion(const uint8_t *data, size_t size) {
   uint8_t packed[LCOMM_REUNION_ADDRESS_SIZE + LCOMM_REUNION_VOTE_SIZE];
   lcomm_reunion_address address;
   lcomm_reunion_vote vote;
   read_list(data, size);
+  if (size >= LCOMM_REUNION_STANDING_SIZE) {
+    read_standing(data);
+  }
   if (size >= LCOMM_REUNION_ADDRESS_SIZE) {
     uint8_t *bytes = fuzz_copy(data, LCOMM_REUNION_ADDRESS_SIZE);
     if (lcomm_reunion_read_address(bytes, &address) == LCOMM_OK) {

@@ -14,6 +14,7 @@
 #include "libcomm/bootstrap/elastic/reunion_wire.h"
 #include "libcomm/bootstrap/launcher_env.h"
 #include "libcomm/bootstrap/store/store.h"
+#include "libcomm/include/libcomm_elastic.h"
 #include "libcomm/transport/bootstrap_object.h"
 
 typedef struct lcomm_reunion {
@@ -25,6 +26,7 @@ typedef struct lcomm_reunion {
   uint64_t process;          /* drawn by lot, of this rank */
   uint32_t attempt;          /* of its greetings */
   lcomm_launcher_env place;  /* for greetings: token, and who told it */
+  lcomm_shrunk shrunk;       /* of the shrink that made the communicator; all zero: none did */
 } lcomm_reunion;
 
 /* While a communicator is made over a store: the object exchanges the addresses of all as it joins,

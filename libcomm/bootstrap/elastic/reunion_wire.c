@@ -90,3 +90,28 @@ lcomm_status lcomm_reunion_read_vote(const uint8_t *bytes, lcomm_reunion_vote *i
   bool later = it->prepared == 0 || it->prepared > it->confirmed;
   return refuses <= 1 && later && lcomm_le_get(bytes + 12, 4) == 0 ? LCOMM_OK : LCOMM_ERR_WIRE;
 }
+
+/* --------------------------------------------------------------- standings */
+
+enum { COMPLETE = 1, REGROUPING = 2 };
+
+void lcomm_reunion_pack_standing(const lcomm_standing *it, uint8_t *bytes) {
+  lcomm_le_put(bytes, it->steps, 8);
+  lcomm_le_put(bytes + 8, it->kept, 8);
+  lcomm_le_put(bytes + 16, it->all, 8);
+  lcomm_le_put(bytes + 24, (it->complete ? COMPLETE : 0) | (it->regrouping ? REGROUPING : 0), 4);
+  lcomm_le_put(bytes + 28, 0, 4);
+}
+
+lcomm_status lcomm_reunion_read_standing(const uint8_t *bytes, lcomm_standing *it) {
+  uint64_t flags = lcomm_le_get(bytes + 24, 4);
+  *it = (lcomm_standing){.steps = lcomm_le_get(bytes, 8),
+                         .kept = lcomm_le_get(bytes + 8, 8),
+                         .all = lcomm_le_get(bytes + 16, 8),
+                         .complete = (flags & COMPLETE) != 0,
+                         .regrouping = (flags & REGROUPING) != 0};
+  bool fits = it->kept <= it->all && it->steps < UINT64_MAX;
+  return fits && flags <= (COMPLETE | REGROUPING) && lcomm_le_get(bytes + 28, 4) == 0
+             ? LCOMM_OK
+             : LCOMM_ERR_WIRE;
+}

@@ -12,6 +12,8 @@
  *   list     0 survivors u32    4 dead u32   8 seats of the survivors, u32 each, ascending
  *              then those of the dead, likewise
  *   vote     0 confirmed u32    4 prepared u32   8 refuses u32   12 zero u32
+ *   standing 0 steps u64   8 kept u64   16 all u64   24 flags u32: bit 0 complete, bit 1 regrouping
+ *           28 zero u32
  */
 
 #include <stdbool.h>
@@ -19,8 +21,14 @@
 #include <stdint.h>
 
 #include "libcomm/bootstrap/store/store_wire.h"
+#include "libcomm/tensor/tensor_carry.h"
 
-enum { LCOMM_REUNION_ADDRESS_SIZE = 32, LCOMM_REUNION_VOTE_SIZE = 16, LCOMM_REUNION_LIST_HEAD = 8 };
+enum {
+  LCOMM_REUNION_ADDRESS_SIZE = 32,
+  LCOMM_REUNION_VOTE_SIZE = 16,
+  LCOMM_REUNION_STANDING_SIZE = 32,
+  LCOMM_REUNION_LIST_HEAD = 8
+};
 
 /* Where a rank can be met after a loss. */
 typedef struct lcomm_reunion_address {
@@ -54,5 +62,10 @@ typedef struct lcomm_reunion_vote {
 
 void lcomm_reunion_pack_vote(const lcomm_reunion_vote *it, uint8_t *bytes);
 lcomm_status lcomm_reunion_read_vote(const uint8_t *bytes, lcomm_reunion_vote *it);
+
+/* Where its tensors stand. Reading: WIRE for what cannot be, such as more elements here than on all
+ * ranks. */
+void lcomm_reunion_pack_standing(const lcomm_standing *it, uint8_t *bytes);
+lcomm_status lcomm_reunion_read_standing(const uint8_t *bytes, lcomm_standing *it);
 
 #endif

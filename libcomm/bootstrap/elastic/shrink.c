@@ -49,10 +49,11 @@ static lcomm_status check(lcomm_comm *comm) {
               "rank dies, cannot");
   }
   LCOMM_TRY(check_failure(comm));
-  if (comm->tensors->count > 0 || comm->residuals->first) {
-    return lcomm_refuse(comm, LCOMM_ERR_UNSUPPORTED,
-                        "lcomm_shrink: tensors and residuals are not carried over; destroy the "
-                        "communicator");
+  if (comm->residuals->first || lcomm_memory_is_on_device(comm->tensors->location)) {
+    return lcomm_refuse(
+        comm, LCOMM_ERR_UNSUPPORTED,
+        "lcomm_shrink: residuals of calls, and tensors on a device, are not carried "
+        "over; destroy the communicator, or the residuals first");
   }
   return LCOMM_OK;
 }
@@ -95,6 +96,7 @@ static lcomm_status shrink(lcomm_comm *comm, lcomm_comm **next) {
                         .timeout_s = comm->settings.timeout_s,
                         .until_s = lcomm_clock_s() + PATIENCE * comm->settings.timeout_s,
                         .found.list.seats = calloc(seats, sizeof(int)),
+                        .kept = 1,
                         .prepared.members = calloc(seats, sizeof(int))};
   lcomm_status status = it.found.list.seats && it.prepared.members
                             ? go_through_rounds(&it)
@@ -104,6 +106,15 @@ static lcomm_status shrink(lcomm_comm *comm, lcomm_comm **next) {
   free(it.found.list.seats);
   LCOMM_TRY(status == LCOMM_OK ? LCOMM_OK : give_up(&it, status));
   *next = it.base;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_shrunk_get(const lcomm_comm *comm, lcomm_shrunk *shrunk) {
+  if (!comm || !shrunk) {
+    return lcomm_refuse_null(comm, "lcomm_shrunk_get", "shrunk");
+  }
+  LCOMM_TRY(lcomm_check_process(comm));
+  *shrunk = comm->bootstrap.reunion ? comm->bootstrap.reunion->shrunk : (lcomm_shrunk){0};
   return LCOMM_OK;
 }
 

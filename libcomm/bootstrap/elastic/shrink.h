@@ -7,6 +7,7 @@
 
 #include "libcomm/bootstrap/elastic/reunion.h"
 #include "libcomm/engine/engine.h"
+#include "libcomm/tensor/tensor_carry.h"
 
 /* A communicator that is whole, with all that it takes over, but not confirmed so far as this rank
  * knows. */
@@ -14,6 +15,8 @@ typedef struct lcomm_shrink_prepared {
   lcomm_comm *comm; /* NULL: none */
   uint32_t generation;
   int *members, count; /* seats, ascending; room for all */
+  lcomm_carry carry;   /* its tensors, which go back where it is dropped */
+  double kept;         /* share of what the caller's communicator kept that it has */
 } lcomm_shrink_prepared;
 
 typedef struct lcomm_shrinking {
@@ -24,7 +27,21 @@ typedef struct lcomm_shrinking {
   lcomm_survivors found;
   lcomm_shrink_prepared prepared;
   uint32_t generation; /* that is being made */
+  bool finished;       /* this rank has finished a step meanwhile */
+  double kept;         /* as of what is prepared, of the base */
+  bool empty;          /* what tensors remember cannot be carried over, ... */
+  double carried;      /* ... or this share of it, from the base */
 } lcomm_shrinking;
+
+/* At how many finished steps all can stand, from where they stand: one more than the least where
+ * some rank has finished that, or all have its results. False: they are too far apart. */
+bool lcomm_shrink_decide(const lcomm_standing *all, int count, uint64_t *steps);
+
+/* All that live stand at the same step. Not where the store failed: *met becomes false. */
+lcomm_status lcomm_shrink_settle(lcomm_shrinking *it, bool *met);
+
+/* The tensors of the base go over into the communicator that is prepared. Its status. */
+lcomm_status lcomm_shrink_carry(lcomm_shrinking *it);
 
 /* One round. *over: `base` is confirmed and was not before. Else, without an error, the ranks meet
  * again: somebody has died meanwhile. Errors are final, with the thread's sentence. */
@@ -39,6 +56,8 @@ typedef enum lcomm_shrink_moment {
   LCOMM_SHRINK_BEGUN,    /* before the meeting */
   LCOMM_SHRINK_MET,      /* the list is known */
   LCOMM_SHRINK_VOTED,    /* the votes are known */
+  LCOMM_SHRINK_SETTLED,  /* all stand at one step */
+  LCOMM_SHRINK_MADE,     /* the communicator has no tensors yet */
   LCOMM_SHRINK_PREPARED, /* the communicator is whole */
   LCOMM_SHRINK_CONFIRMED /* all have said so */
 } lcomm_shrink_moment;

@@ -25,6 +25,7 @@ static bool passes(lcomm_shrink_moment moment) {
 }
 
 void lcomm_shrink_drop(lcomm_shrink_prepared *prepared) {
+  lcomm_carry_undo(&prepared->carry);
   if (prepared->comm) {
     lcomm_retire(prepared->comm);
     lcomm_release(prepared->comm);
@@ -86,6 +87,8 @@ static lcomm_status count_votes(const lcomm_shrinking *it, const lcomm_reunion_v
 static void take_over(lcomm_shrinking *it) {
   lcomm_reunion *reunion = it->reunion;
   lcomm_comm *before = it->base;
+  lcomm_carry_finish(&it->prepared.carry);
+  it->kept = it->prepared.kept;
   it->base = it->prepared.comm;
   reunion->generation = it->prepared.generation;
   reunion->count = it->prepared.count;
@@ -155,7 +158,6 @@ static lcomm_status make(lcomm_shrinking *it, const int *ranks, lcomm_comm **mad
                                       .elastic = true,
                                       .world = {.rank = -1}};
   LCOMM_TRY(lcomm_comm_create(&bootstrap, &config, made));
-  lcomm_costs_inherit(*made, it->base);
   return it->base->identity.name[0] ? lcomm_name_set(*made, it->base->identity.name) : LCOMM_OK;
 }
 
@@ -164,12 +166,27 @@ static void keep(lcomm_shrinking *it, lcomm_comm *made) {
   it->prepared.comm = made;
   it->prepared.generation = it->generation;
   it->prepared.count = list->survivors;
+  it->prepared.kept = it->kept;
   memcpy(it->prepared.members, list->seats, (size_t)list->survivors * sizeof(int));
 }
 
 static bool has_store_failed(const lcomm_shrinking *it) {
   const char *sentence = "";
   return lcomm_store_failure(it->found.store, &sentence) != LCOMM_OK;
+}
+
+/* What its links cost, and its tensors. An operation fails where somebody has died. */
+static lcomm_status fill(lcomm_shrinking *it, bool *met) {
+  lcomm_comm *made = it->prepared.comm;
+  lcomm_status status = lcomm_costs_measure(made);
+  if (status == LCOMM_OK) {
+    status = lcomm_shrink_carry(it);
+  }
+  if (status == LCOMM_OK) {
+    return LCOMM_OK;
+  }
+  *met = status != LCOMM_ERR_TRANSPORT && status != LCOMM_ERR_TIMEOUT;
+  return *met ? lcomm_error_thread(status, "%s", made->errors.text) : LCOMM_OK;
 }
 
 /* *met becomes false where somebody has died. */
@@ -188,14 +205,23 @@ static lcomm_status prepare(lcomm_shrinking *it, bool *met) {
   if (made) {
     keep(it, made);
   }
-  *met = status == LCOMM_OK || !has_store_failed(it);
-  return *met ? status : LCOMM_OK;
+  if (status != LCOMM_OK) {
+    *met = !has_store_failed(it);
+    return *met ? status : LCOMM_OK;
+  }
+  *met = passes(LCOMM_SHRINK_MADE);
+  return *met ? fill(it, met) : LCOMM_OK;
 }
 
 /* --------------------------------------------------------------- confirming */
 
 static void confirm(lcomm_shrinking *it) {
   take_over(it);
+  it->reunion->shrunk = (lcomm_shrunk){.ranks_before = it->comm->size,
+                                       .lost = it->comm->size - it->base->size,
+                                       .steps = it->base->deferred.step,
+                                       .finished = it->finished,
+                                       .lost_residual = 1 - it->kept};
   it->base->bootstrap.reunion = it->reunion;
   it->base->bootstrap.release = lcomm_reunion_release;
   it->comm->bootstrap.reunion = NULL;
@@ -220,9 +246,14 @@ static lcomm_status go_on(lcomm_shrinking *it, bool *over) {
   bool met = passes(LCOMM_SHRINK_MET);
   LCOMM_TRY(met ? vote(it, &met) : LCOMM_OK);
   met = met && passes(LCOMM_SHRINK_VOTED);
+  LCOMM_TRY(met ? lcomm_shrink_settle(it, &met) : LCOMM_OK);
+  met = met && passes(LCOMM_SHRINK_SETTLED);
   LCOMM_TRY(met ? prepare(it, &met) : LCOMM_OK);
-  met = met && passes(LCOMM_SHRINK_PREPARED);
-  return met ? agree(it, over) : LCOMM_OK;
+  if (!met) {
+    lcomm_shrink_drop(&it->prepared);
+    return LCOMM_OK;
+  }
+  return passes(LCOMM_SHRINK_PREPARED) ? agree(it, over) : LCOMM_OK;
 }
 
 lcomm_status lcomm_shrink_round(lcomm_shrinking *it, bool *over) {

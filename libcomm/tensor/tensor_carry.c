@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/tensor/tensor_carry.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "libcomm/call/call.h"
+#include "libcomm/engine/entry.h"
+#include "libcomm/engine/handles.h"
+#include "libcomm/feedback/ef_memory.h"
+#include "libcomm/tensor/saved_state.h"
+
+/* ---------------------------------------------------------------- standing */
+
+static void count_kept(const lcomm_ef *ef, lcomm_standing *it) {
+  int holders = 0;
+  if (ef->state.feedback && lcomm_ef_holders(ef, &holders) == LCOMM_OK) {
+    it->kept += ef->state.feedback->count;
+    it->all += (uint64_t)holders * ef->request.count;
+  }
+}
+
+lcomm_standing lcomm_standing_get(const lcomm_comm *comm) {
+  const lcomm_tensor_set *tensors = comm->tensors;
+  lcomm_standing it = {.steps = comm->deferred.step,
+                       .complete = tensors->complete,
+                       .regrouping = tensors->regrouping};
+  for (size_t i = 0; i < tensors->bucket_count; i++) {
+    count_kept(&tensors->buckets[i].ef, &it);
+  }
+  return it;
+}
+
+static void forget_ready(lcomm_comm *comm) {
+  lcomm_tensor_set *tensors = comm->tensors;
+  for (size_t i = 0; i < tensors->count; i++) {
+    atomic_store(&tensors->list[i]->ready, false);
+    atomic_store(&tensors->list[i]->returned, false);
+    atomic_store(&tensors->list[i]->on_stream, false);
+  }
+  tensors->buckets_started = 0;
+  tensors->step_not_finite = 0;
+  tensors->complete = false;
+  atomic_store(&comm->deferred.open, false);
+}
+
+bool lcomm_standing_settle(lcomm_comm *comm, uint64_t steps) {
+  if (comm->tensors->complete && comm->deferred.step + 1 == steps) {
+    lcomm_step_finish(comm);
+    return true;
+  }
+  lcomm_step_undo(comm);
+  forget_ready(comm);
+  return comm->tensors->untold; /* what follows a step has failed */
+}
+
+/* ----------------------------------------------------------------- writing */
+
+static lcomm_status write_list(const lcomm_ef_list *list, uint8_t **bytes, size_t *size) {
+  float *scratch = NULL;
+  LCOMM_TRY(lcomm_state_scratch(list, &scratch));
+  uint64_t whole = lcomm_state_written_size(list, scratch);
+  *bytes = whole <= SIZE_MAX ? malloc((size_t)whole) : NULL;
+  if (*bytes) {
+    lcomm_state_sink sink = {.bytes = *bytes};
+    lcomm_state_write_to(list, scratch, &sink);
+    lcomm_state_put_checksum(XXH3_64bits(sink.bytes, sink.at), sink.bytes + sink.at);
+    *size = (size_t)whole;
+  }
+  free(scratch);
+  return *bytes ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
+lcomm_status lcomm_carry_write(lcomm_comm *comm, int rank, int ranks, bool empty, uint8_t **bytes,
+                               size_t *size) {
+  lcomm_ef_list list;
+  LCOMM_TRY(lcomm_saved_state_list(comm, &list));
+  list.rank = rank;
+  list.ranks = ranks;
+  list.nodes = 1; /* nobody asks where it was: all is shared out anew */
+  list.node = 0;
+  list.tensors = empty ? 0 : list.tensors;
+  list.count = list.tensors;
+  lcomm_status status = write_list(&list, bytes, size);
+  free(list.items);
+  return status;
+}
+
+/* ------------------------------------------------------------------ moving */
+
+/* What a tensor was where it comes from. */
+typedef struct lcomm_carry_row {
+  lcomm_tensor *tensor;
+  lcomm_bucket *bucket;
+  uint64_t offset;
+  lcomm_ef_parked state;
+  lcomm_guarded guarded;
+  bool frozen, planned;
+} row;
+
+static void take_out(lcomm_tensor *tensor, row *was) {
+  *was = (row){.tensor = tensor,
+               .bucket = tensor->bucket,
+               .offset = tensor->offset,
+               .state = tensor->state,
+               .guarded = tensor->guarded,
+               .frozen = tensor->frozen,
+               .planned = tensor->planned};
+  tensor->bucket = NULL;
+  tensor->state = (lcomm_ef_parked){0};
+  tensor->frozen = tensor->planned = false;
+  lcomm_guarded_forget(&tensor->guarded);
+}
+
+static void pass_list(lcomm_comm *from, lcomm_comm *to) {
+  lcomm_tensor_set *left = from->tensors, *right = to->tensors;
+  right->list = left->list;
+  right->count = right->pending = left->count;
+  right->room = left->room;
+  right->location = left->location;
+  right->guard_function = left->guard_function;
+  right->guard_context = left->guard_context;
+  right->last_not_finite = left->last_not_finite;
+  atomic_store(&right->moved, atomic_load(&left->moved));
+  atomic_store(&right->sends_momentum, atomic_load(&left->sends_momentum));
+  to->deferred.counts_steps = from->deferred.counts_steps;
+  left->list = NULL;
+  left->count = left->room = left->pending = 0;
+  for (size_t i = 0; i < right->count; i++) {
+    right->list[i]->comm = to;
+    lcomm_handle_pass(right->list[i], to);
+  }
+}
+
+lcomm_status lcomm_carry_move(lcomm_carry *it, lcomm_comm *from, lcomm_comm *to) {
+  row *rows = calloc(from->tensors->count + 1, sizeof *rows);
+  if (!rows) {
+    return LCOMM_ERR_MEMORY;
+  }
+  lcomm_guard_free(from); /* which looks at the tensors */
+  *it = (lcomm_carry){.from = from, .to = to, .rows = rows, .count = from->tensors->count};
+  for (size_t i = 0; i < it->count; i++) {
+    take_out(from->tensors->list[i], &rows[i]);
+  }
+  pass_list(from, to);
+  return LCOMM_OK;
+}
+
+/* The buckets of `from` have stayed. */
+void lcomm_carry_undo(lcomm_carry *it) {
+  if (!it->to) {
+    return;
+  }
+  lcomm_guard_free(it->to);
+  for (size_t i = 0; i < it->count; i++) {
+    lcomm_tensor_state_free(it->rows[i].tensor);
+  }
+  pass_list(it->to, it->from);
+  for (size_t i = 0; i < it->count; i++) {
+    const row *was = &it->rows[i];
+    lcomm_tensor *tensor = was->tensor;
+    tensor->bucket = was->bucket;
+    tensor->offset = was->offset;
+    tensor->state = was->state;
+    tensor->guarded = was->guarded;
+    tensor->guarded.share = NULL;
+    tensor->frozen = was->frozen;
+    tensor->planned = was->planned;
+  }
+  free(it->rows);
+  *it = (lcomm_carry){.to = NULL};
+}
+
+static void free_parked(const lcomm_carry *it, lcomm_ef_parked *state) {
+  lcomm_memory_location location = it->from->tensors->location;
+  lcomm_ef_memory_free(it->from, location, state->residual);
+  lcomm_ef_memory_free(it->from, location, state->momentum);
+  lcomm_ef_memory_free(it->from, location, state->velocity);
+  lcomm_ef_memory_free(it->from, location, state->carried);
+}
+
+void lcomm_carry_finish(lcomm_carry *it) {
+  for (size_t i = 0; it->to && i < it->count; i++) {
+    free_parked(it, &it->rows[i].state);
+  }
+  free(it->rows);
+  *it = (lcomm_carry){.to = NULL};
+}
+
+/* ----------------------------------------------------------------- loading */
+
+/* The block of one rank after the other, by broadcasts. */
+typedef struct bringing {
+  lcomm_comm *comm;
+  const uint8_t *mine;
+  size_t size;
+  uint8_t *room; /* of the block that is asked for */
+} bringing;
+
+static lcomm_status bring(void *context, int rank, const uint8_t **bytes, size_t *size) {
+  bringing *it = context;
+  uint64_t whole = it->size;
+  LCOMM_TRY(lcomm_call_broadcast_bytes(it->comm, &whole, sizeof(whole), rank));
+  size_t padded = ((size_t)whole + sizeof(float) - 1) / sizeof(float) * sizeof(float);
+  free(it->room);
+  it->room =
+      whole < SIZE_MAX - sizeof(float) ? calloc(padded / sizeof(float) + 1, sizeof(float)) : NULL;
+  if (!it->room) {
+    return lcomm_fail(it->comm, LCOMM_ERR_MEMORY, "lcomm_shrink: out of memory for %llu bytes",
+                      (unsigned long long)whole);
+  }
+  if (rank == it->comm->rank) {
+    memcpy(it->room, it->mine, it->size);
+  }
+  LCOMM_TRY(lcomm_call_broadcast_bytes(it->comm, it->room, padded, rank));
+  *bytes = it->room;
+  *size = (size_t)whole;
+  return LCOMM_OK;
+}
+
+/* The next step plans them so, and parks what they have. */
+static void freeze_again(const lcomm_carry *it) {
+  for (size_t i = 0; i < it->count; i++) {
+    if (it->rows[i].frozen) {
+      it->rows[i].tensor->frozen = true;
+      it->to->tensors->pending++;
+    }
+  }
+}
+
+lcomm_status lcomm_carry_load(lcomm_carry *it, const uint8_t *bytes, size_t size) {
+  bringing from_all = {.comm = it->to, .mine = bytes, .size = size};
+  lcomm_state_source source = {.bring = bring, .context = &from_all};
+  lcomm_status status = lcomm_saved_state_bring(it->to, "lcomm_shrink", &source, it->from->size);
+  free(from_all.room);
+  LCOMM_TRY(status);
+  freeze_again(it);
+  LCOMM_TRY(lcomm_enter(it->to));
+  if (it->count > 0) {
+    lcomm_expect_overlap(it->to);
+  }
+  lcomm_leave(it->to);
+  return LCOMM_OK;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TENSOR_CARRY_H
+#define LCOMM_TENSOR_CARRY_H
+
+/* Tensors go over from a communicator that has failed into another one, of those of its ranks that
+ * live: the same handles, and what error feedback remembers of them, shared out anew as a saved
+ * state is. bootstrap/elastic/ makes the other communicator. */
+
+#include "libcomm/tensor/bucket.h"
+
+/* Where the tensors of a rank stand. */
+typedef struct lcomm_standing {
+  uint64_t steps;  /* that are finished here */
+  bool complete;   /* all results of the next one are here, and perhaps everywhere */
+  bool regrouping; /* what is remembered was on its way between ranks, and is of no use */
+  /* Elements whose residual this rank keeps, and those of all ranks of the communicator together;
+   * one that several ranks keep counts for each. */
+  uint64_t kept, all;
+} lcomm_standing;
+
+lcomm_standing lcomm_standing_get(const lcomm_comm *comm);
+
+/* Finish the step in flight, or undo it, so that `steps` are finished. Local; nothing is in flight.
+ * True: a step is finished whose results are in the tensors' buffers, and the program of this rank
+ * does not know it. */
+bool lcomm_standing_settle(lcomm_comm *comm, uint64_t steps);
+
+/* The bytes of a saved state of this rank, which will be `rank` of `ranks`; without what is
+ * remembered where that is of no use. The caller frees them. MEMORY. */
+lcomm_status lcomm_carry_write(lcomm_comm *comm, int rank, int ranks, bool empty, uint8_t **bytes,
+                               size_t *size);
+
+/* Tensors that went over, until it is known that they stay. */
+typedef struct lcomm_carry {
+  lcomm_comm *from, *to;        /* NULL: nothing went over */
+  struct lcomm_carry_row *rows; /* per tensor: what it was in `from` */
+  size_t count;
+} lcomm_carry;
+
+/* All tensors of `from` become those of `to`, which has none: registered, frozen and guarded by
+ * nobody, in no bucket. MEMORY: nothing was moved. */
+lcomm_status lcomm_carry_move(lcomm_carry *it, lcomm_comm *from, lcomm_comm *to);
+
+/* Load what the ranks have written: `bytes` of this one. Collective over `to`, which `from` had
+ * ranks_before ranks; then tensors that were frozen are so again. Errors as lcomm_state_read. */
+lcomm_status lcomm_carry_load(lcomm_carry *it, const uint8_t *bytes, size_t size);
+
+/* They go back, as they were; or they stay. Nothing is done where nothing went over. */
+void lcomm_carry_undo(lcomm_carry *it);
+void lcomm_carry_finish(lcomm_carry *it);
+
+#endif
