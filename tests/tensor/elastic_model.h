@@ -14,6 +14,7 @@
 enum { TENSORS = 3, LONGEST = 30000 };
 
 static const uint64_t tensor_counts[TENSORS] = {20000, 300, LONGEST};
+static const uint64_t tensor_rows[TENSORS] = {100, 1, 120};
 static const lcomm_op tensor_ops[TENSORS] = {LCOMM_AVG, LCOMM_AVG, LCOMM_SUM};
 
 typedef struct training {
@@ -50,8 +51,9 @@ static inline bool begin_training(training *t, const crew *c, int rank, const ch
     t->data[k] = calloc(tensor_counts[k], sizeof(float));
     t->weights[k] = calloc(tensor_counts[k], sizeof(float));
     t->kept[k] = calloc(tensor_counts[k], sizeof(float));
-    good = lcomm_tensor_add(t->comm, names[k], t->data[k], tensor_counts[k], LCOMM_FLOAT32,
-                            tensor_ops[k], &t->tensors[k]) == LCOMM_OK;
+    good = lcomm_tensor_add_shaped(t->comm, names[k], t->data[k], tensor_rows[k],
+                                   tensor_counts[k] / tensor_rows[k], LCOMM_FLOAT32, tensor_ops[k],
+                                   &t->tensors[k]) == LCOMM_OK;
   }
   return good;
 }
