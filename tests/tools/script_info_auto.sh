@@ -13,7 +13,7 @@ links() {
   printf 'node 0 host a ranks 0 1\nnode 1 host b ranks 2 3\n'
   printf 'link shm latency 1 us bandwidth 4 GB/s\nlink net latency 20 us bandwidth %s GB/s\n' "$1"
 }
-links 0.025 >"$work/slow.topo" # 200 Mbit/s
+links 0.00125 >"$work/slow.topo" # 10 Mbit/s, so that codecs count little, however slow
 links 50 >"$work/fast.topo"
 
 plan() { info --plan --load "$work/$1.topo" --size 16M --policy "${@:2}"; }
