@@ -89,7 +89,7 @@ static void a_silent_peer_lets_a_stream_with_a_residual_go_on(void) {
   end_driven(it, LCOMM_ERR_TIMEOUT);
 }
 
-static const double SHORT_PATIENCE_S = 2;
+static const double SHORT_PATIENCE_S = 5; /* a starved progress thread answers within half of it */
 
 static void *release_later(void *number) {
   usleep((useconds_t)(2 * SHORT_PATIENCE_S * 1e6));
