@@ -129,7 +129,7 @@ static void nothing_is_left_of_those_before(const crew *c, int rank, report *min
     }
     comm = shrink_to_the_same(comm, mine);
   }
-  bool flat = comm && sums_up(comm, mine) && count_files() == files && resident_kib() < kib + 2048;
+  bool flat = comm && sums_up(comm, mine) && count_files() == files && is_memory_flat(kib);
   if (comm && !flat) {
     print_error("%d files, then %d; %ld KiB, then %ld\n", files, count_files(), kib,
                 resident_kib());

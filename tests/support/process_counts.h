@@ -69,4 +69,14 @@ static inline long resident_kib(void) {
   return kib;
 }
 
+/* Has this process no more memory than it had with so much, but for 2 MiB? Sanitizers keep what was
+ * freed, so there it cannot be said. */
+static inline bool is_memory_flat(long kib) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return kib > 0;
+#else
+  return resident_kib() <= kib + 2048;
+#endif
+}
+
 #endif

@@ -206,7 +206,7 @@ static void nothing_is_left_of_those_before(const crew *c, int rank, report *min
     good = good && shrink_to_the_same(&t);
   }
   good = good && make_step(&t, true);
-  if (good && (count_files() != files || resident_kib() > kib + 2048)) {
+  if (good && (count_files() != files || !is_memory_flat(kib))) {
     print_error("%d files, then %d; %ld KiB, then %ld\n", files, count_files(), kib,
                 resident_kib());
     good = wrong(&t, "something is left of the communicators before");
