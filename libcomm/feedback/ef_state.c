@@ -60,6 +60,16 @@ void lcomm_ef_state_free(lcomm_comm *comm, lcomm_memory_location location, lcomm
   *state = (lcomm_ef_state){0};
 }
 
+void lcomm_ef_parked_free(lcomm_comm *comm, lcomm_memory_location location,
+                          lcomm_ef_parked *state) {
+  lcomm_ef_memory_free(comm, location, state->residual);
+  lcomm_ef_memory_free(comm, location, state->momentum);
+  lcomm_ef_memory_free(comm, location, state->velocity);
+  lcomm_ef_memory_free(comm, location, state->carried);
+  lcomm_ef_memory_free(comm, location, state->basis);
+  *state = (lcomm_ef_parked){0};
+}
+
 lcomm_ef_shard lcomm_ef_shard_of(const lcomm_feedback_state *feedback, uint64_t offset,
                                  uint64_t count) {
   lcomm_ef_shard shard = {0, 0, 0};

@@ -52,6 +52,7 @@ lcomm_ef_shard lcomm_ef_shard_of(const lcomm_feedback_state *feedback, uint64_t 
 /* Leaves it all zero. velocity and carried lie at `location`. For this and what follows see
  * ef_memory.h: memory of a device is got and freed without the turn of `comm`. */
 void lcomm_ef_state_free(lcomm_comm *comm, lcomm_memory_location location, lcomm_ef_state *state);
+void lcomm_ef_parked_free(lcomm_comm *comm, lcomm_memory_location location, lcomm_ef_parked *state);
 
 /* State for the data of `plan`; *feedback is NULL when it keeps none. Or for `count` elements from
  * `first` on. MEMORY. Free with lcomm_feedback_free (NULL ok). */

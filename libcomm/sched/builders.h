@@ -51,7 +51,7 @@ lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_to
 
 /* The rank of node `node` that sums its contributions to the segment of `owner`: the owner
  * itself on its own node, elsewhere the one with the same local rank (wrapped around in
- * smaller nodes). It speaks for that segment of an all-gather, too. */
+ * smaller nodes). It passes that segment of an all-gather on, too. */
 int lcomm_reduce_scatter_collector(const lcomm_topo *topo, int node, int owner);
 
 /* Segments and kind likewise: that of rank r goes to everyone, once to each node, then inside the

@@ -14,10 +14,6 @@ int lcomm_reduce_scatter_collector(const lcomm_topo *topo, int node, int owner) 
   return lcomm_topo_rank(topo, node, topo->local[owner] % topo->node_size[node]);
 }
 
-static int speaker(const lcomm_topo *topo, int node, int rank) {
-  return lcomm_reduce_scatter_collector(topo, node, rank);
-}
-
 /* ----------------------------------------------------------------- parts */
 
 /* Part r has part_counts[r] elements, or `count` where that is NULL. ARGUMENT unless the parts fill
@@ -44,7 +40,7 @@ static lcomm_status build_of_parts(lcomm_schedule *schedule, const lcomm_topo *t
 
 /* ------------------------------------------------------- reduce-scatter */
 
-/* The other nodes' sums of my segment arrive from their speakers; sources has
+/* The other nodes' sums of my segment arrive from their collectors; sources has
  * room for one slot per node. */
 static void sum_over_nodes(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_span span,
                            uint32_t *sources) {
@@ -53,7 +49,8 @@ static void sum_over_nodes(lcomm_schedule *schedule, const lcomm_topo *topo, lco
   for (int i = 1; i < topo->nodes; i++) {
     int node = (home + topo->nodes - i) % topo->nodes;
     sources[node] = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, span.count);
-    lcomm_schedule_receive(schedule, sources[node], speaker(topo, node, schedule->rank));
+    lcomm_schedule_receive(schedule, sources[node],
+                           lcomm_reduce_scatter_collector(topo, node, schedule->rank));
   }
   lcomm_schedule_sum(schedule, span, sources, (uint32_t)topo->nodes, LCOMM_FEEDBACK_KEEP);
 }
@@ -70,14 +67,14 @@ bool lcomm_part_sum_in_node(lcomm_schedule *schedule, const lcomm_topo *topo, lc
   return mine;
 }
 
-/* My node's sum of the segment of `owner`, on the rank that speaks for it. */
+/* My node's sum of the segment of `owner`, on its collector. */
 static void sum_in_node(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_group node,
                         const uint64_t *begins, int owner, uint32_t *sources) {
   lcomm_span span = lcomm_part_of(begins, owner);
   if (span.count == 0) {
     return;
   }
-  int collector = speaker(topo, topo->node[schedule->rank], owner);
+  int collector = lcomm_reduce_scatter_collector(topo, topo->node[schedule->rank], owner);
   bool mine = lcomm_part_sum_in_node(schedule, topo, node, span, collector, sources);
   if (mine && owner != schedule->rank) {
     uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, span.count);
@@ -86,7 +83,7 @@ static void sum_in_node(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_
   }
 }
 
-/* All segments for which local rank `collector` speaks: those of the next node
+/* All segments whose collector is local rank `collector`: those of the next node
  * first, of the own one last. The order is the same on all ranks of a node,
  * which numbers the messages alike. */
 static void sum_for_collector(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_group node,
@@ -151,15 +148,16 @@ static void publish_my_part(lcomm_schedule *schedule, const lcomm_topo *topo, lc
   uint32_t mine = lcomm_schedule_slot(schedule, LCOMM_STAGE_RESULT, part.count);
   lcomm_schedule_encode(schedule, part, mine, 1, LCOMM_FEEDBACK_NONE);
   for (int i = 1; i < topo->nodes; i++) {
-    lcomm_schedule_send(schedule, mine, speaker(topo, (home + i) % topo->nodes, me));
+    lcomm_schedule_send(schedule, mine,
+                        lcomm_reduce_scatter_collector(topo, (home + i) % topo->nodes, me));
   }
   lcomm_part_to_node(schedule, node, mine);
 }
 
-/* The part of a rank of another node, from it or from its speaker here. */
+/* The part of a rank of another node, from it or from its collector here. */
 static void gather_remote_part(lcomm_schedule *schedule, const lcomm_topo *topo, lcomm_group node,
                                lcomm_span part, int owner) {
-  int me = schedule->rank, collector = speaker(topo, topo->node[me], owner);
+  int me = schedule->rank, collector = lcomm_reduce_scatter_collector(topo, topo->node[me], owner);
   if (part.count == 0) {
     return;
   }

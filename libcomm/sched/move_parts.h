@@ -4,7 +4,7 @@
 #define LCOMM_SCHED_MOVE_PARTS_H
 
 /* What builders of reduce-scatter and all-gather share (move.c, move_ring.c). Part r of the vector
- * is rank r's: elements begins[r] up to begins[r + 1]. On each node one rank speaks for a part:
+ * is rank r's: elements begins[r] up to begins[r + 1]. On each node one rank is a part's collector:
  * lcomm_reduce_scatter_collector(). */
 
 #include "libcomm/sched/builders.h"
@@ -12,7 +12,7 @@
 typedef lcomm_status lcomm_parts_build(lcomm_schedule *schedule, const lcomm_topo *topo,
                                        const uint64_t *begins);
 
-/* Around a ring of the nodes: the ranks that speak for a part pass it on. */
+/* Around a ring of the nodes: its collectors pass a part on. */
 lcomm_parts_build lcomm_reduce_scatter_ring, lcomm_allgather_ring;
 
 static inline lcomm_span lcomm_part_of(const uint64_t *begins, int rank) {

@@ -31,7 +31,7 @@ static ring ring_of(lcomm_schedule *schedule, const lcomm_topo *topo, const uint
                 .right = (home + 1) % topo->nodes};
 }
 
-static int speaker(const ring *r, int node, int owner) {
+static int collector_of(const ring *r, int node, int owner) {
   return lcomm_reduce_scatter_collector(r->topo, node, owner);
 }
 
@@ -54,7 +54,7 @@ static int node_before(const ring *r, int hops) {
 
 static void sum_in_node(const ring *r, int owner) {
   (void)lcomm_part_sum_in_node(r->schedule, r->topo, r->node, lcomm_part_of(r->begins, owner),
-                               speaker(r, r->home, owner), r->sources);
+                               collector_of(r, r->home, owner), r->sources);
 }
 
 /* The sum of a part begins behind its owner's node, takes that of each node, and ends at its owner.
@@ -62,13 +62,13 @@ static void sum_in_node(const ring *r, int owner) {
 static void add_and_pass_on(const ring *r, int owner) {
   lcomm_span part = lcomm_part_of(r->begins, owner);
   int of = r->topo->node[owner];
-  if (speaker(r, r->home, owner) != r->schedule->rank) {
+  if (collector_of(r, r->home, owner) != r->schedule->rank) {
     return;
   }
   if (of != r->left) {
     uint32_t slot = lcomm_schedule_slot(r->schedule, LCOMM_STAGE_NET, part.count);
     uint32_t sources[2] = {slot, LCOMM_SOURCE_SELF};
-    lcomm_schedule_receive(r->schedule, slot, speaker(r, r->left, owner));
+    lcomm_schedule_receive(r->schedule, slot, collector_of(r, r->left, owner));
     if (of == r->home) {
       lcomm_schedule_sum(r->schedule, part, sources, 2, LCOMM_FEEDBACK_NONE);
       return;
@@ -77,7 +77,7 @@ static void add_and_pass_on(const ring *r, int owner) {
   }
   uint32_t sum = lcomm_schedule_slot(r->schedule, LCOMM_STAGE_NET, part.count);
   lcomm_schedule_encode(r->schedule, part, sum, 1, LCOMM_FEEDBACK_NONE);
-  lcomm_schedule_send(r->schedule, sum, speaker(r, r->right, owner));
+  lcomm_schedule_send(r->schedule, sum, collector_of(r, r->right, owner));
 }
 
 lcomm_status lcomm_reduce_scatter_ring(lcomm_schedule *schedule, const lcomm_topo *topo,
@@ -108,16 +108,16 @@ static void tell_my_part(const ring *r) {
   uint32_t slot = lcomm_schedule_slot(r->schedule, LCOMM_STAGE_RESULT, part.count);
   lcomm_schedule_encode(r->schedule, part, slot, 1, LCOMM_FEEDBACK_NONE);
   if (r->topo->nodes > 1) {
-    lcomm_schedule_send(r->schedule, slot, speaker(r, r->right, me));
+    lcomm_schedule_send(r->schedule, slot, collector_of(r, r->right, me));
   }
   lcomm_part_to_node(r->schedule, r->node, slot);
 }
 
 /* The part of another rank: one of my node tells it itself; that of another node comes to its
- * speaker here, who passes it on unless the next node has it, and tells the others. */
+ * collector here, who passes it on unless the next node has it, and tells the others. */
 static void hear_and_pass_on(const ring *r, int owner) {
   lcomm_span part = lcomm_part_of(r->begins, owner);
-  int of = r->topo->node[owner], here = speaker(r, r->home, owner);
+  int of = r->topo->node[owner], here = collector_of(r, r->home, owner);
   if (owner == r->schedule->rank) {
     return;
   }
@@ -125,9 +125,9 @@ static void hear_and_pass_on(const ring *r, int owner) {
     (void)lcomm_part_receive(r->schedule, part, here);
     return;
   }
-  uint32_t slot = lcomm_part_receive(r->schedule, part, speaker(r, r->left, owner));
+  uint32_t slot = lcomm_part_receive(r->schedule, part, collector_of(r, r->left, owner));
   if (of != r->right) {
-    lcomm_schedule_send(r->schedule, slot, speaker(r, r->right, owner));
+    lcomm_schedule_send(r->schedule, slot, collector_of(r, r->right, owner));
   }
   lcomm_part_to_node(r->schedule, r->node, slot);
 }

@@ -10,7 +10,6 @@
 #include "libcomm/call/call.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/handles.h"
-#include "libcomm/feedback/ef_memory.h"
 #include "libcomm/tensor/saved_state.h"
 
 /* ---------------------------------------------------------------- standing */
@@ -174,17 +173,9 @@ void lcomm_carry_undo(lcomm_carry *it) {
   *it = (lcomm_carry){.to = NULL};
 }
 
-static void free_parked(const lcomm_carry *it, lcomm_ef_parked *state) {
-  lcomm_memory_location location = it->from->tensors->location;
-  lcomm_ef_memory_free(it->from, location, state->residual);
-  lcomm_ef_memory_free(it->from, location, state->momentum);
-  lcomm_ef_memory_free(it->from, location, state->velocity);
-  lcomm_ef_memory_free(it->from, location, state->carried);
-}
-
 void lcomm_carry_finish(lcomm_carry *it) {
   for (size_t i = 0; it->to && i < it->count; i++) {
-    free_parked(it, &it->rows[i].state);
+    lcomm_ef_parked_free(it->from, it->from->tensors->location, &it->rows[i].state);
   }
   free(it->rows);
   *it = (lcomm_carry){.to = NULL};

@@ -52,14 +52,7 @@ lcomm_status lcomm_tensor_state_take(lcomm_tensor *tensor) {
 }
 
 void lcomm_tensor_state_free(lcomm_tensor *tensor) {
-  lcomm_ef_parked *state = &tensor->state;
-  lcomm_memory_location location = tensor->comm->tensors->location;
-  lcomm_ef_memory_free(tensor->comm, location, state->residual);
-  lcomm_ef_memory_free(tensor->comm, location, state->momentum);
-  lcomm_ef_memory_free(tensor->comm, location, state->velocity);
-  lcomm_ef_memory_free(tensor->comm, location, state->carried);
-  lcomm_ef_memory_free(tensor->comm, location, state->basis);
-  *state = (lcomm_ef_parked){0};
+  lcomm_ef_parked_free(tensor->comm, tensor->comm->tensors->location, &tensor->state);
 }
 
 /* --------------------------------------------------------------- placing */

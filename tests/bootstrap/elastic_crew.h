@@ -10,6 +10,20 @@
 #include "libcomm/engine/engine.h"
 #include "libcomm/include/libcomm.h"
 
+static unsigned victims; /* a bit for each rank that dies */
+
+static inline bool is_victim(int rank) {
+  return victims >> rank & 1;
+}
+
+static inline int count_survivors(const crew *c) {
+  int count = 0;
+  for (int rank = 0; rank < c->size; rank++) {
+    count += !is_victim(rank);
+  }
+  return count;
+}
+
 static inline void set_number(const char *name, int number) {
   char text[16];
   snprintf(text, sizeof(text), "%d", number);

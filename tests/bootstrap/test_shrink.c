@@ -16,20 +16,7 @@
 
 /* ------------------------------------------------------------ who is lost */
 
-static unsigned victims; /* a bit for each rank */
 static int nodes_left;
-
-static bool is_victim(int rank) {
-  return victims >> rank & 1;
-}
-
-static int count_survivors(const crew *c) {
-  int count = 0;
-  for (int rank = 0; rank < c->size; rank++) {
-    count += !is_victim(rank);
-  }
-  return count;
-}
 
 static void lose_ranks_and_go_on(const crew *c, int rank, report *mine) {
   lcomm_comm *comm = create_elastic(c, rank, "", mine);

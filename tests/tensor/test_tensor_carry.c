@@ -22,21 +22,8 @@ enum { LOST_AT = 6, STEPS = LOST_AT + 21 };
 typedef enum moment { BEFORE_IT, WHEN_READY, AFTER_A_BUCKET, AFTER_IT, MOMENTS } moment;
 
 static const char *policy;
-static unsigned victims; /* a bit for each rank */
 static moment when;
 static bool checks;
-
-static bool is_victim(int rank) {
-  return victims >> rank & 1;
-}
-
-static int count_survivors(const crew *c) {
-  int count = 0;
-  for (int rank = 0; rank < c->size; rank++) {
-    count += !is_victim(rank);
-  }
-  return count;
-}
 
 static void die_in_step(training *t) {
   int done = 0;
