@@ -24,8 +24,7 @@ static lcomm_status take_members(lcomm_split_rendezvous *m, const color_key *all
   const lcomm_comm *parent = m->parent;
   size_t size = (size_t)parent->size;
   m->members = calloc(size, sizeof *m->members);
-  m->messages = calloc(size, sizeof *m->messages);
-  if (m->members && m->messages) {
+  if (m->members) {
     m->count = lcomm_split_members(all, parent->size, parent->rank, m->members, &m->me);
   }
   if (m->count == 0) {
@@ -133,7 +132,6 @@ static lcomm_status split_by(lcomm_comm *comm, color_key mine, color_key *all,
     *part = made;
   }
   free(m.members);
-  free(m.messages);
   return status;
 }
 

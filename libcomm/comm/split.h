@@ -19,11 +19,14 @@ typedef struct lcomm_split_color_key {
 int lcomm_split_members(const lcomm_split_color_key *wishes, int size, int rank, int *members,
                         int *me);
 
-/* One message between the first member and another. */
+enum { LCOMM_SPLIT_CHILDREN_MAX = 31 };
+
+/* One message between a member and one beside it in the tree. */
 typedef struct lcomm_split_message {
   int peer; /* in the parent */
   bool in_flight, receives;
   size_t size;
+  double patience_s; /* for the peer */
   lcomm_transfer transfer;
 } lcomm_split_message;
 
@@ -31,12 +34,14 @@ typedef struct lcomm_split_message {
 typedef struct lcomm_split_rendezvous {
   lcomm_comm *parent;
   int count, me;
-  int *members;                  /* their ranks in the parent */
-  lcomm_split_message *messages; /* one per member */
+  int *members;                                           /* their ranks in the parent */
+  lcomm_split_message messages[LCOMM_SPLIT_CHILDREN_MAX]; /* in flight, or done */
+  int message_count;
 } lcomm_split_rendezvous;
 
 /* The all-gather of lcomm_bootstrap; the context is an lcomm_split_rendezvous *. An error here is a
- * failure of the parent, and a failure of the parent ends it. */
+ * failure of the parent, and a failure of the parent ends it. Bytes go up a binomial tree over the
+ * members and down again, so no member has more than log2(count) + 1 messages each way. */
 int lcomm_split_gather(void *context, const void *send, void *receive, size_t size);
 
 #endif

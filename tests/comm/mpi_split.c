@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-/* mpirun: 1 2 4 5 */
+/* mpirun: 1 2 4 5 8 */
 
 /* lcomm_split: who comes together, that the parts work like any communicator,
  * and that what fails in one of them ends nothing else. */
@@ -335,7 +335,6 @@ static void a_progress_thread_may_run_meanwhile(void) {
 static lcomm_split_rendezvous meet(lcomm_comm *comm) {
   lcomm_split_rendezvous m = {.parent = comm};
   m.members = calloc((size_t)mpi_size, sizeof *m.members);
-  m.messages = calloc((size_t)mpi_size, sizeof *m.messages);
   for (int rank = mpi_rank % 2; rank < mpi_size; rank += 2) {
     m.me = rank == mpi_rank ? m.count : m.me;
     m.members[m.count++] = rank;
@@ -343,31 +342,69 @@ static lcomm_split_rendezvous meet(lcomm_comm *comm) {
   return m;
 }
 
+/* All ranks, in their order. */
+static lcomm_split_rendezvous meet_all(lcomm_comm *comm) {
+  lcomm_split_rendezvous m = {.parent = comm, .count = mpi_size, .me = mpi_rank};
+  m.members = calloc((size_t)mpi_size, sizeof *m.members);
+  for (int rank = 0; rank < mpi_size; rank++) {
+    m.members[rank] = rank;
+  }
+  return m;
+}
+
 static void end(lcomm_split_rendezvous *m) {
   free(m->members);
-  free(m->messages);
+}
+
+static void exchange(lcomm_split_rendezvous *m, size_t size) {
+  uint8_t *send = malloc(size + 1), *all = calloc((size_t)m->count, size + 1);
+  memset(send, mpi_rank + 1, size);
+  require(lcomm_split_gather(m, send, all, size) == 0, "%zu bytes: %s", size,
+          lcomm_last_error(m->parent));
+  for (size_t k = 0; k < size * (size_t)m->count; k++) {
+    if (all[k] != m->members[k / size] + 1) {
+      require(false, "byte %zu of %zu is %d", k, size, all[k]);
+      break;
+    }
+  }
+  free(send);
+  free(all);
 }
 
 static void members_exchange_any_sizes(void) {
   static const size_t sizes[] = {0, 1, 64, 4096, 300000};
   lcomm_comm *comm = make_over("auto", 0);
-  lcomm_split_rendezvous m = meet(comm);
+  lcomm_split_rendezvous m = meet(comm), whole = meet_all(comm);
   for (int i = 0; i < 5; i++) {
-    uint8_t *send = malloc(sizes[i] + 1), *all = calloc((size_t)m.count, sizes[i] + 1);
-    memset(send, mpi_rank + 1, sizes[i]);
-    require(lcomm_split_gather(&m, send, all, sizes[i]) == 0, "%zu bytes: %s", sizes[i],
-            lcomm_last_error(comm));
-    for (size_t k = 0; k < sizes[i] * (size_t)m.count; k++) {
-      if (all[k] != m.members[k / sizes[i]] + 1) {
-        require(false, "byte %zu of %zu is %d", k, sizes[i], all[k]);
-        break;
-      }
-    }
-    free(send);
-    free(all);
+    exchange(&m, sizes[i]);
+    exchange(&whole, sizes[i]);
   }
   end(&m);
+  end(&whole);
   require(lcomm_destroy(comm) == LCOMM_OK, "it ends well");
+}
+
+/* Members 2 and 3 of the tree hang on each other, and 2 on the first one. */
+static void is_named_alone(int silent) {
+  char who[32];
+  lcomm_comm *comm = make_over("auto", 2);
+  lcomm_split_rendezvous m = meet_all(comm);
+  int64_t mine = mpi_rank, all[64];
+  if (mpi_rank != silent) {
+    snprintf(who, sizeof(who), "rank %d (host", silent);
+    require(lcomm_split_gather(&m, &mine, all, sizeof(mine)) != 0, "rank %d is not there", silent);
+    require(strstr(lcomm_last_error(comm), who), "rank %d is named: %s", silent,
+            lcomm_last_error(comm));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  end(&m);
+  lcomm_destroy(comm);
+}
+
+static void silent_members_are_named_by_those_above_and_below(void) {
+  is_named_alone(0);
+  is_named_alone(2);
+  is_named_alone(3);
 }
 
 static void silent_member_is_named_by_its_color(void) {
@@ -441,6 +478,7 @@ static const mpi_property properties[] = {
     PROPERTY(a_part_is_configured_as_its_parent),
     PROPERTY(a_progress_thread_may_run_meanwhile),
     PROPERTY(members_exchange_any_sizes),
+    PROPERTY_OF(4, silent_members_are_named_by_those_above_and_below),
     PROPERTY_OF(4, silent_member_is_named_by_its_color),
     PROPERTY_OF(4, what_fails_elsewhere_ends_the_wait),
     PROPERTY(bad_arguments_are_refused),
