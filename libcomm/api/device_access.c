@@ -160,6 +160,6 @@ static lcomm_status go_step_by_step(lcomm_comm *comm) {
 lcomm_status lcomm_device_step_by_step(lcomm_comm *comm) {
   LCOMM_TRY(lcomm_enter_given(comm, "lcomm_device_step_by_step"));
   lcomm_status status = go_step_by_step(comm);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }

@@ -84,7 +84,7 @@ static lcomm_status make(lcomm_comm *comm, lcomm_pair_call *call) {
       lcomm_call_refuse_capture(comm, name_of(call), call->stream, "the host takes part in it"));
   LCOMM_TRY(lcomm_enter(comm));
   lcomm_status status = make_entered(comm, call);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }
 

@@ -181,6 +181,6 @@ static lcomm_status set_name(lcomm_comm *comm, const char *name) {
 lcomm_status lcomm_name_set(lcomm_comm *comm, const char *name) {
   LCOMM_TRY(lcomm_enter_given(comm, "lcomm_name_set"));
   lcomm_status status = set_name(comm, name);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }

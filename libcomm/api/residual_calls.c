@@ -203,6 +203,6 @@ lcomm_status lcomm_residual_discard(lcomm_residual *residual) {
   lcomm_comm *comm = residual->ef.comm;
   LCOMM_TRY(lcomm_enter(comm));
   lcomm_status status = discard(residual);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }

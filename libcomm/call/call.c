@@ -165,7 +165,7 @@ lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request 
     bool on_device = lcomm_memory_is_on_device(call->request.location);
     status = (on_device ? start_on_device : start_found)(comm, call, handle);
   }
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }
 

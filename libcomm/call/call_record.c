@@ -213,6 +213,6 @@ static lcomm_status record(lcomm_comm *comm, lcomm_call *call, uint64_t capture)
 lcomm_status lcomm_call_record(lcomm_comm *comm, lcomm_call *call, uint64_t capture) {
   LCOMM_TRY(lcomm_enter(comm));
   lcomm_status status = record(comm, call, capture);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }

@@ -220,6 +220,6 @@ lcomm_status lcomm_call_watch_over(lcomm_comm *comm, const lcomm_call *call, dou
   }
   LCOMM_TRY(lcomm_enter(comm));
   lcomm_status status = compare_at(comm, call, taken_s);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }

@@ -61,7 +61,7 @@ lcomm_status lcomm_wait(lcomm_comm *comm, lcomm_request *request) {
   }
   LCOMM_TRY(lcomm_enter(comm));
   lcomm_status status = wait_for(comm, request);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }
 
@@ -115,7 +115,7 @@ lcomm_status lcomm_test(lcomm_comm *comm, lcomm_request *request, int *done) {
   }
   LCOMM_TRY(lcomm_enter(comm));
   lcomm_status status = test(comm, request, done);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }
 
@@ -135,6 +135,6 @@ lcomm_status lcomm_progress(lcomm_comm *comm) {
   LCOMM_TRY(lcomm_enter_given(comm, "lcomm_progress"));
   lcomm_status status = progress(comm);
   lcomm_siblings_move(comm);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }

@@ -63,7 +63,7 @@ lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats) {
   stats->memory_bytes = comm->links.memory_size;
   stats->run_hits = comm->runs.cache.hits;
   stats->run_misses = comm->runs.cache.misses;
-  lcomm_leave(entered);
+  lcomm_exit(entered);
   return LCOMM_OK;
 }
 
@@ -71,7 +71,7 @@ lcomm_status lcomm_stats_reset(lcomm_comm *comm) {
   LCOMM_TRY(lcomm_enter_given(comm, "lcomm_stats_reset"));
   memset(&comm->stats, 0, sizeof(comm->stats));
   comm->runs.cache.hits = comm->runs.cache.misses = 0;
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return LCOMM_OK;
 }
 
@@ -177,12 +177,13 @@ static void warn_of_unparted(const lcomm_comm *comm, int peer, double limit_s) {
 
 /* Ranks that have not noticed yet that all are here may have told this one so: that is heard
  * before the links are closed. False when a peer does not come along, or has failed. */
-static bool part(lcomm_comm *comm) {
+bool lcomm_comm_part(lcomm_comm *comm) {
   static const double MOMENT_S = 1e-3;
   static const double LIMIT_S = 5;
   double timeout_s = comm->settings.timeout_s;
   double limit_s = timeout_s < LIMIT_S ? timeout_s : LIMIT_S;
   double end_s = lcomm_clock_s() + limit_s;
+  lcomm_flow_drain(comm);
   lcomm_links_part(&comm->links);
   while (lcomm_control_receive(comm) == LCOMM_OK) {
     int peer = lcomm_links_unparted(&comm->links);
@@ -198,6 +199,14 @@ static bool part(lcomm_comm *comm) {
   return false;
 }
 
+/* Its ranks have said farewell to each other. */
+static void destroy_past(lcomm_comm *comm) {
+  bool moved = false;
+  stop(comm);
+  lcomm_operations_move(comm, &moved); /* cancels what is left after a failure */
+  lcomm_comm_free(comm, comm->changes.parted);
+}
+
 lcomm_status lcomm_destroy(lcomm_comm *comm) {
   if (!comm) {
     return LCOMM_OK;
@@ -205,11 +214,15 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   if (lcomm_is_child(comm)) {
     return lcomm_refuse_child(comm);
   }
+  if (comm->changes.over) {
+    destroy_past(comm);
+    return LCOMM_OK;
+  }
   LCOMM_TRY(lcomm_enter(comm));
   (void)lcomm_operations_finish(comm); /* a failure is found again below */
   (void)lcomm_residuals_join(comm);
   lcomm_recordings_close(comm);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   stop(comm);
   lcomm_fault lost;
   if (atomic_load(&comm->errors.status) == LCOMM_OK && lcomm_lost_ranks_find(comm, &lost)) {
@@ -222,8 +235,7 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   }
   bool parted = false;
   if (status == LCOMM_OK) {
-    lcomm_flow_drain(comm);
-    parted = part(comm);
+    parted = lcomm_comm_part(comm);
   }
   bool moved = false;
   lcomm_operations_move(comm, &moved); /* after a failure: cancels what is left */

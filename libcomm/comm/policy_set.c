@@ -223,6 +223,6 @@ static lcomm_status set(lcomm_comm *comm, const char *policy) {
 lcomm_status lcomm_policy_set(lcomm_comm *comm, const char *policy) {
   LCOMM_TRY(lcomm_enter_given(comm, "lcomm_policy_set"));
   lcomm_status status = set(comm, policy);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }

@@ -153,6 +153,6 @@ lcomm_status lcomm_split(lcomm_comm *comm, int color, int key, const lcomm_confi
                          lcomm_comm **part) {
   LCOMM_TRY(lcomm_enter_given(comm, "lcomm_split"));
   lcomm_status status = split(comm, (color_key){.color = color, .key = key}, config, part);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }

@@ -26,7 +26,7 @@ lcomm_status lcomm_run_device_check(lcomm_run *run, const char *what, int error)
                  "the device; run it under compute-sanitizer.",
                  lcomm_collective_name(run->plan->collective), run->sequence, what, device->ordinal,
                  device->table->explain(error));
-  lcomm_leave(run->comm);
+  lcomm_exit(run->comm);
   return status;
 }
 

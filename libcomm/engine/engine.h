@@ -156,6 +156,15 @@ typedef struct lcomm_comm_observers {
   struct lcomm_capture *capture; /* NULL: off */
 } lcomm_comm_observers;
 
+/* Who asks to leave an elastic communicator, and who waits to join it (bootstrap/elastic/). */
+typedef struct lcomm_comm_changes {
+  atomic_bool asked;        /* this rank asks to leave */
+  bool leaves;              /* the others knew that at the end of the last step */
+  int32_t leaving, waiting; /* ranks that asked, and newcomers, then */
+  bool over;                /* its ranks have gone on in another one, */
+  bool parted;              /* and nobody reads here any more */
+} lcomm_comm_changes;
+
 struct lcomm_comm {
   lcomm_turn turn; /* without a progress thread: who is inside; first, beside what all calls read */
   int rank, size;
@@ -178,6 +187,7 @@ struct lcomm_comm {
   lcomm_comm_progress progress;
   lcomm_stats stats;
   lcomm_comm_observers observers;
+  lcomm_comm_changes changes;
 
   /* What the rooms above keep here; the engine does not look inside. */
   struct lcomm_tensor_set *tensors;     /* tensor/bucket.h */
@@ -244,6 +254,10 @@ void lcomm_failure_state_free(lcomm_comm *comm);
 
 /* Free a communicator, also one that was made only in part. orderly: no peer waits. */
 void lcomm_comm_free(lcomm_comm *comm, bool orderly);
+
+/* All operations of all ranks are over; nobody but the caller moves it any more. Tell the peers so,
+ * and wait a while until they have, too; true when all have. */
+bool lcomm_comm_part(lcomm_comm *comm);
 
 /* Measure the offset of rank 0's clock, for the trace. elsewhere: per rank, whether it has another
  * clock than rank 0. Collective; between the making of the links and the first operation, when all

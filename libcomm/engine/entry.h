@@ -51,7 +51,7 @@ static inline void lcomm_expect_overlap(lcomm_comm *comm) {
   }
 }
 
-static inline void lcomm_leave(lcomm_comm *comm) {
+static inline void lcomm_exit(lcomm_comm *comm) {
   if (comm->progress.thread) {
     lcomm_progress_thread_leave(comm->progress.thread);
   } else {

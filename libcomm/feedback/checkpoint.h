@@ -69,8 +69,10 @@ typedef struct lcomm_state_source {
   const char *folder; /* NULL: the memory below */
   const uint8_t *bytes;
   size_t size;
-  /* If it is there: the block of a rank, valid until the next one is asked for. Collective. */
-  lcomm_status (*bring)(void *context, int rank, const uint8_t **bytes, size_t *size);
+  /* If it is there: one of so many blocks, whose order counts, not who wrote them; valid until the
+   * next one is asked for. Collective. */
+  lcomm_status (*bring)(void *context, int number, const uint8_t **bytes, size_t *size);
+  int blocks;
   void *context;
 } lcomm_state_source;
 

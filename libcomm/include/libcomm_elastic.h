@@ -3,8 +3,8 @@
 #ifndef LIBCOMM_ELASTIC_H
 #define LIBCOMM_ELASTIC_H
 
-/* Going on without ranks that were lost. libcomm.h includes this header at its end; ownership,
- * threads and errors are as it says at its beginning.
+/* Going on without ranks that were lost, and with ranks that leave and join. libcomm.h includes
+ * this header at its end; ownership, threads and errors are as it says at its beginning.
  *
  * With LCOMM_ELASTIC=on on all ranks, communicators of lcomm_create_env() and lcomm_create_at() are
  * elastic: when a rank dies, the others fail with LCOMM_ERR_TRANSPORT or LCOMM_ERR_TIMEOUT, as
@@ -22,7 +22,22 @@
  * --no-kill and --kill-on-bad-exit=0, or by another launcher that lets the others live. Messages of
  * elastic communicators do not travel over MPI. Each rank listens at a TCP port from the creation
  * on, at its address of the connection with rank 0; strangers are refused as at the store of
- * lcomm_create_env() (LCOMM_TOKEN). Parts of a communicator (lcomm_split) are not elastic. */
+ * lcomm_create_env() (LCOMM_TOKEN). Parts of a communicator (lcomm_split) are not elastic.
+ *
+ * Ranks leave in order, and newcomers join, between two steps:
+ *
+ *   lcomm_changes changes;
+ *   status = lcomm_tensors_wait(comm);
+ *   ...
+ *   lcomm_changes_get(comm, &changes);
+ *   if (changes.leaving > 0 || changes.waiting > 0) {
+ *     lcomm_comm *next = NULL;
+ *     status = lcomm_regroup(comm, &next);
+ *     if (status == LCOMM_OK) {
+ *       lcomm_destroy(comm);
+ *       comm = next;  // NULL: this rank has left
+ *     }
+ *   } */
 
 #include "libcomm.h"
 
@@ -88,6 +103,69 @@ LCOMM_API lcomm_status lcomm_shrunk_get(const lcomm_comm *comm, lcomm_shrunk *sh
  * (another job meets there), and those of lcomm_create(). After an error `comm` can be destroyed,
  * and, but for UNSUPPORTED, the call be tried again. */
 LCOMM_API lcomm_status lcomm_shrink(lcomm_comm *comm, lcomm_comm **next);
+
+/* ------------------------------------------------------------ leaving and joining */
+
+/* What ranks have asked for. */
+typedef struct lcomm_changes {
+  int leaving; /* ranks that ask to leave */
+  int waiting; /* newcomers that wait to join */
+  int leaves;  /* 1: this rank is one of those that ask to leave */
+} lcomm_changes;
+
+/* This rank asks to leave: with the next lcomm_regroup() it goes. It takes part in all calls until
+ * then. Local, from any thread, and from a signal handler: a notice that this host goes away is a
+ * reason. A rank that waits for nobody else may also die; then what it keeps is lost. Errors:
+ * ARGUMENT (NULL), UNSUPPORTED (not elastic). */
+LCOMM_API lcomm_status lcomm_leave(lcomm_comm *comm);
+
+/* What was asked for until the end of the last lcomm_tensors_wait() that has succeeded: counts are
+ * the same on all ranks, so all decide alike. They travel with the barrier that ends a step and
+ * cost no message of their own. All 0 before the first step. Local. Errors: ARGUMENT (NULL). */
+LCOMM_API lcomm_status lcomm_changes_get(const lcomm_comm *comm, lcomm_changes *changes);
+
+/* What the call that made a communicator, lcomm_regroup() or lcomm_join(), has changed. */
+typedef struct lcomm_regrouped {
+  int ranks_before; /* of the communicator before; 0: there was none, and the rest is 0, too */
+  int left;         /* ranks of it that left in order, */
+  int lost;         /* and that were lost meanwhile */
+  int joined;       /* newcomers: the last so many ranks */
+  int is_newcomer;  /* 1: this rank is one of them */
+  uint64_t steps;   /* of tensors that are finished, the same on all ranks, newcomers too */
+} lcomm_regrouped;
+
+/* Of the call that made `comm`; also of an lcomm_shrink() that ranks made which did not know of a
+ * change. Errors: ARGUMENT (NULL). */
+LCOMM_API lcomm_status lcomm_regrouped_get(const lcomm_comm *comm, lcomm_regrouped *regrouped);
+
+/* Make a communicator without the ranks that ask to leave and with the newcomers that wait.
+ * Collective over comm, between two steps, with no request in flight. Ranks that stay come first,
+ * in their old order, newcomers behind them; so rank 0 of the next communicator always has been
+ * there before. Policy, time-out, transports, progress, name and posed nodes are those of `comm`;
+ * topology and plans are made anew. Nobody need leave or join: then the next communicator has the
+ * same ranks.
+ *
+ * Tensors become those of the next communicator as with lcomm_shrink(). What error feedback
+ * remembers (residuals, momentum, low rank) of those that leave goes to those that stay before they
+ * go, so nothing is lost; all of it is shared out as by lcomm_state_load(), and residuals of
+ * averages are scaled by the number of ranks. Steps, warmup= and ramp= go on.
+ *
+ * With newcomers, tensors are grouped anew by the next step (or lcomm_state_load()), and what is
+ * remembered is shared out then. Until that, lcomm_tensor_residual() finds zeros. A newcomer adds
+ * the same tensors in the same order, frozen ones too, before that step. Weights and the state of
+ * the optimiser are the program's: send them from rank 0 by lcomm_broadcast().
+ *
+ * A rank that is lost before the ranks have agreed ends the call with TRANSPORT on all that live,
+ * and they call lcomm_shrink(comm): nothing is lost but what it kept, and who asked to leave is
+ * still there. After that the others go on without it in the same call, and lcomm_regrouped_get()
+ * tells. Newcomers that wait are then admitted by a later call, and so are those that come to a
+ * rank 0 that leaves.
+ *
+ * comm   stays, without tensors, and is the caller's to destroy: nothing else can be done with it
+ * next   receives the communicator, owned by the caller; NULL on ranks that have left
+ * Errors: those of lcomm_shrink(); STATE for a step or a request in flight. After TRANSPORT or
+ * TIMEOUT lcomm_shrink(comm) may be called. */
+LCOMM_API lcomm_status lcomm_regroup(lcomm_comm *comm, lcomm_comm **next);
 
 #ifdef __cplusplus
 }

@@ -116,7 +116,7 @@ lcomm_status lcomm_tensor_guard(lcomm_comm *comm, const lcomm_tensor *tensor,
   LCOMM_TRY(lcomm_enter(comm));
   *figures = tensor->guarded.figures;
   figures->tensor = tensor->name;
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return LCOMM_OK;
 }
 
@@ -124,6 +124,6 @@ lcomm_status lcomm_guard_set(lcomm_comm *comm, lcomm_guard_function function, vo
   LCOMM_TRY(lcomm_enter_given(comm, "lcomm_guard_set"));
   comm->tensors->guard_function = function;
   comm->tensors->guard_context = context;
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return LCOMM_OK;
 }

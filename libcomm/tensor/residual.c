@@ -121,7 +121,7 @@ static lcomm_status enter_and_create(lcomm_comm *comm, const char *name, uint64_
     return status;
   }
   status = create(comm, name, count, counts, op, residual);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }
 
@@ -229,7 +229,7 @@ lcomm_status lcomm_residual_destroy(lcomm_residual *residual) {
   if (status == LCOMM_OK) {
     free_residual(residual);
   }
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }
 

@@ -193,6 +193,6 @@ lcomm_status lcomm_residual_guard(const lcomm_residual *residual, lcomm_guard_fi
   (void)lcomm_residual_join(residual); /* a failure is the communicator's */
   *figures = residual->guarded.figures;
   figures->tensor = residual->name;
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return LCOMM_OK;
 }

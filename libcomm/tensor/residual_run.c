@@ -91,7 +91,7 @@ lcomm_status lcomm_residual_settle(lcomm_residual *residual) {
   LCOMM_TRY(lcomm_enter(comm));
   lcomm_status status =
       comm->settings.policy.discard_not_finite ? agree_on_discard(residual) : LCOMM_OK;
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }
 

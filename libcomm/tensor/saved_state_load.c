@@ -123,7 +123,7 @@ static lcomm_status place_all(loading *it) {
 /* Each rank's file where it was, or all of them anew. */
 static lcomm_status place(loading *it) {
   if (it->source.bring) {
-    it->mine.ranks = (uint32_t)it->comm->size;
+    it->mine.ranks = (uint32_t)it->source.blocks;
     return place_all(it);
   }
   LCOMM_TRY(agree(it, lcomm_state_read_own(it)));
@@ -199,7 +199,7 @@ static lcomm_status enter_and_load(loading *it) {
   it->comm->operations.inside = LCOMM_OP_KIND_LOAD;
   status = load_from(it);
   it->comm->operations.inside = LCOMM_OP_KIND_CALL;
-  lcomm_leave(it->comm);
+  lcomm_exit(it->comm);
   return status;
 }
 

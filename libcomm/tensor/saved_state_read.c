@@ -48,6 +48,10 @@ static lcomm_status read_one(loading *it, int rank, const uint8_t **bytes,
     return status;
   }
   status = lcomm_state_open(*bytes, size, header, reader, &phrase);
+  if (status == LCOMM_OK && it->source.bring) { /* a block may be of a rank that has left */
+    header->rank = (uint32_t)rank;
+    header->ranks = it->mine.ranks;
+  }
   if (status == LCOMM_OK) {
     status = check_header(it, header, rank);
   } else {

@@ -78,7 +78,7 @@ static lcomm_status enter_and_save(lcomm_comm *comm, const char *call, saver *sa
     return status;
   }
   status = save_now(comm, call, save, context);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }
 

@@ -52,7 +52,7 @@ static lcomm_status start_ready(lcomm_comm *comm) {
   }
   LCOMM_TRY(lcomm_enter(comm));
   lcomm_status status = lcomm_buckets_start(comm);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }
 
@@ -104,16 +104,23 @@ void lcomm_step_finish(lcomm_comm *comm) {
 }
 
 /* Where ranks may be lost, a step counts when all have its results: who has passed here knows it.
- */
+ * This barrier is a sum: of what ranks ask for. */
 static lcomm_status commit_step(lcomm_comm *comm) {
   if (!comm->bootstrap.elastic) {
     return LCOMM_OK;
   }
+  enum { LEAVING, WAITING, COUNTS };
+  bool leaves = atomic_load(&comm->changes.asked);
+  int32_t counts[COUNTS] = {[LEAVING] = leaves};
   lcomm_call call =
-      lcomm_call_of(LCOMM_COLLECTIVE_BARRIER, NULL, NULL, 0, LCOMM_FLOAT32, LCOMM_SUM);
+      lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, counts, counts, COUNTS, LCOMM_INT32, LCOMM_SUM);
   call.op_kind = LCOMM_OP_KIND_TENSORS;
   comm->tensors->complete = true;
-  return lcomm_tensors_call(comm, &call);
+  LCOMM_TRY(lcomm_tensors_call(comm, &call));
+  comm->changes.leaves = leaves;
+  comm->changes.leaving = counts[LEAVING];
+  comm->changes.waiting = counts[WAITING];
+  return LCOMM_OK;
 }
 
 static lcomm_status finish_step(lcomm_comm *comm) {
@@ -155,7 +162,7 @@ lcomm_status lcomm_tensors_wait(lcomm_comm *comm) {
   }
   status = finish_step(comm);
   comm->tensors->untold &= status != LCOMM_OK;
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }
 

@@ -135,7 +135,7 @@ static lcomm_status add(lcomm_comm *comm, const char *name, lcomm_tensor *wanted
     free(made);
     LCOMM_TRY(lcomm_enter(comm)); /* other ranks go on with one tensor more */
     lcomm_status status = lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for tensor %s", name);
-    lcomm_leave(comm);
+    lcomm_exit(comm);
     return status;
   }
   *made = *wanted;
@@ -156,7 +156,7 @@ static lcomm_status enter_and_add(lcomm_comm *comm, const char *name, lcomm_tens
   if (status == LCOMM_OK) {
     lcomm_expect_overlap(comm);
   }
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }
 

@@ -26,6 +26,7 @@ lcomm_standing lcomm_standing_get(const lcomm_comm *comm) {
   const lcomm_tensor_set *tensors = comm->tensors;
   lcomm_standing it = {.steps = comm->deferred.step,
                        .complete = tensors->complete,
+                       .blocks = 1,
                        .regrouping = tensors->regrouping};
   for (size_t i = 0; i < tensors->bucket_count; i++) {
     count_kept(&tensors->buckets[i].ef, &it);
@@ -58,33 +59,63 @@ bool lcomm_standing_settle(lcomm_comm *comm, uint64_t steps) {
 
 /* ----------------------------------------------------------------- writing */
 
-static lcomm_status write_list(const lcomm_ef_list *list, uint8_t **bytes, size_t *size) {
+static lcomm_status write_list(const lcomm_ef_list *list, lcomm_carry_block *block) {
   float *scratch = NULL;
   LCOMM_TRY(lcomm_state_scratch(list, &scratch));
   uint64_t whole = lcomm_state_written_size(list, scratch);
-  *bytes = whole <= SIZE_MAX ? malloc((size_t)whole) : NULL;
-  if (*bytes) {
-    lcomm_state_sink sink = {.bytes = *bytes};
+  block->bytes = whole <= SIZE_MAX ? malloc((size_t)whole) : NULL;
+  if (block->bytes) {
+    lcomm_state_sink sink = {.bytes = block->bytes};
     lcomm_state_write_to(list, scratch, &sink);
     lcomm_state_put_checksum(XXH3_64bits(sink.bytes, sink.at), sink.bytes + sink.at);
-    *size = (size_t)whole;
+    block->size = (size_t)whole;
   }
   free(scratch);
-  return *bytes ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  return block->bytes ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
-lcomm_status lcomm_carry_write(lcomm_comm *comm, int rank, int ranks, bool empty, uint8_t **bytes,
-                               size_t *size) {
+lcomm_status lcomm_carry_write(lcomm_comm *comm, bool empty, lcomm_carry_block *block) {
   lcomm_ef_list list;
   LCOMM_TRY(lcomm_saved_state_list(comm, &list));
-  list.rank = rank;
-  list.ranks = ranks;
   list.nodes = 1; /* nobody asks where it was: all is shared out anew */
   list.node = 0;
   list.tensors = empty ? 0 : list.tensors;
   list.count = list.tensors;
-  lcomm_status status = write_list(&list, bytes, size);
+  lcomm_status status = write_list(&list, block);
   free(list.items);
+  return status;
+}
+
+/* ------------------------------------------------------------------ giving */
+
+/* Of a rank: *room receives a copy on all. */
+static lcomm_status broadcast_block(lcomm_comm *comm, int rank, const lcomm_carry_block *block,
+                                    lcomm_carry_block *room) {
+  uint64_t size = rank == comm->rank ? block->size : 0;
+  LCOMM_TRY(lcomm_call_broadcast_bytes(comm, &size, sizeof(size), rank));
+  size_t words = (size_t)size / sizeof(float) + 1;
+  room->bytes = size < SIZE_MAX - sizeof(float) ? calloc(words, sizeof(float)) : NULL;
+  if (!room->bytes) {
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY,
+                      "out of memory for %llu bytes that another rank remembers of tensors",
+                      (unsigned long long)size);
+  }
+  room->size = (size_t)size;
+  if (rank == comm->rank) {
+    memcpy(room->bytes, block->bytes, block->size);
+  }
+  return lcomm_call_broadcast_bytes(comm, room->bytes, words * sizeof(float), rank);
+}
+
+lcomm_status lcomm_carry_give(lcomm_comm *comm, int rank, int heir, const lcomm_carry_block *block,
+                              lcomm_carry_block *given) {
+  lcomm_carry_block room = {.bytes = NULL};
+  lcomm_status status = broadcast_block(comm, rank, block, &room);
+  if (status == LCOMM_OK && comm->rank == heir) {
+    *given = room;
+    return LCOMM_OK;
+  }
+  free(room.bytes);
   return status;
 }
 
@@ -183,32 +214,33 @@ void lcomm_carry_finish(lcomm_carry *it) {
 
 /* ----------------------------------------------------------------- loading */
 
-/* The block of one rank after the other, by broadcasts. */
+/* One block after the other, by broadcasts. */
 typedef struct bringing {
   lcomm_comm *comm;
-  const uint8_t *mine;
-  size_t size;
-  uint8_t *room; /* of the block that is asked for */
+  const lcomm_carry_blocks *blocks;
+  lcomm_carry_block room; /* of the block that is asked for */
 } bringing;
 
-static lcomm_status bring(void *context, int rank, const uint8_t **bytes, size_t *size) {
+static int count_blocks(const lcomm_carry_blocks *blocks, int ranks) {
+  int count = 0;
+  for (int rank = 0; rank < ranks; rank++) {
+    count += (int)blocks->counts[rank];
+  }
+  return count;
+}
+
+static lcomm_status bring(void *context, int number, const uint8_t **bytes, size_t *size) {
   bringing *it = context;
-  uint64_t whole = it->size;
-  LCOMM_TRY(lcomm_call_broadcast_bytes(it->comm, &whole, sizeof(whole), rank));
-  size_t padded = ((size_t)whole + sizeof(float) - 1) / sizeof(float) * sizeof(float);
-  free(it->room);
-  it->room =
-      whole < SIZE_MAX - sizeof(float) ? calloc(padded / sizeof(float) + 1, sizeof(float)) : NULL;
-  if (!it->room) {
-    return lcomm_fail(it->comm, LCOMM_ERR_MEMORY, "lcomm_shrink: out of memory for %llu bytes",
-                      (unsigned long long)whole);
+  int rank = 0;
+  for (; number >= (int)it->blocks->counts[rank]; rank++) {
+    number -= (int)it->blocks->counts[rank];
   }
-  if (rank == it->comm->rank) {
-    memcpy(it->room, it->mine, it->size);
-  }
-  LCOMM_TRY(lcomm_call_broadcast_bytes(it->comm, it->room, padded, rank));
-  *bytes = it->room;
-  *size = (size_t)whole;
+  free(it->room.bytes);
+  it->room.bytes = NULL;
+  const lcomm_carry_block *mine = rank == it->comm->rank ? &it->blocks->mine[number] : NULL;
+  LCOMM_TRY(broadcast_block(it->comm, rank, mine, &it->room));
+  *bytes = it->room.bytes;
+  *size = it->room.size;
   return LCOMM_OK;
 }
 
@@ -222,17 +254,18 @@ static void freeze_again(const lcomm_carry *it) {
   }
 }
 
-lcomm_status lcomm_carry_load(lcomm_carry *it, const uint8_t *bytes, size_t size) {
-  bringing from_all = {.comm = it->to, .mine = bytes, .size = size};
-  lcomm_state_source source = {.bring = bring, .context = &from_all};
+lcomm_status lcomm_carry_load(lcomm_carry *it, const lcomm_carry_blocks *blocks) {
+  bringing from_all = {.comm = it->to, .blocks = blocks};
+  lcomm_state_source source = {
+      .bring = bring, .blocks = count_blocks(blocks, it->to->size), .context = &from_all};
   lcomm_status status = lcomm_saved_state_bring(it->to, "lcomm_shrink", &source, it->from->size);
-  free(from_all.room);
+  free(from_all.room.bytes);
   LCOMM_TRY(status);
   freeze_again(it);
   LCOMM_TRY(lcomm_enter(it->to));
   if (it->count > 0) {
     lcomm_expect_overlap(it->to);
   }
-  lcomm_leave(it->to);
+  lcomm_exit(it->to);
   return LCOMM_OK;
 }

@@ -17,6 +17,7 @@ typedef struct lcomm_standing {
   /* Elements whose residual this rank keeps, and those of all ranks of the communicator together;
    * one that several ranks keep counts for each. */
   uint64_t kept, all;
+  uint32_t blocks; /* of saved states that this rank brings */
 } lcomm_standing;
 
 lcomm_standing lcomm_standing_get(const lcomm_comm *comm);
@@ -26,10 +27,26 @@ lcomm_standing lcomm_standing_get(const lcomm_comm *comm);
  * does not know it. */
 bool lcomm_standing_settle(lcomm_comm *comm, uint64_t steps);
 
-/* The bytes of a saved state of this rank, which will be `rank` of `ranks`; without what is
- * remembered where that is of no use. The caller frees them. MEMORY. */
-lcomm_status lcomm_carry_write(lcomm_comm *comm, int rank, int ranks, bool empty, uint8_t **bytes,
-                               size_t *size);
+/* The bytes of a saved state of one rank. */
+typedef struct lcomm_carry_block {
+  uint8_t *bytes;
+  size_t size;
+} lcomm_carry_block;
+
+/* Of this rank; without what is remembered where that is of no use. The caller frees the bytes.
+ * MEMORY. */
+lcomm_status lcomm_carry_write(lcomm_comm *comm, bool empty, lcomm_carry_block *block);
+
+/* A rank that leaves gives its block to an heir: all ranks of comm call it alike, the block is that
+ * of `rank`, and becomes the heir's in *given. Collective; MEMORY and transport errors, sticky. */
+lcomm_status lcomm_carry_give(lcomm_comm *comm, int rank, int heir, const lcomm_carry_block *block,
+                              lcomm_carry_block *given);
+
+/* What the ranks of a communicator bring: blocks, rank after rank. */
+typedef struct lcomm_carry_blocks {
+  const lcomm_carry_block *mine;
+  const uint32_t *counts; /* of each rank; one at least has some */
+} lcomm_carry_blocks;
 
 /* Tensors that went over, until it is known that they stay. */
 typedef struct lcomm_carry {
@@ -42,9 +59,9 @@ typedef struct lcomm_carry {
  * nobody, in no bucket. MEMORY: nothing was moved. */
 lcomm_status lcomm_carry_move(lcomm_carry *it, lcomm_comm *from, lcomm_comm *to);
 
-/* Load what the ranks have written: `bytes` of this one. Collective over `to`, which `from` had
- * ranks_before ranks; then tensors that were frozen are so again. Errors as lcomm_state_read. */
-lcomm_status lcomm_carry_load(lcomm_carry *it, const uint8_t *bytes, size_t size);
+/* Load what the ranks have written. Collective over `to`; then tensors that were frozen are so
+ * again. Errors as lcomm_state_read. */
+lcomm_status lcomm_carry_load(lcomm_carry *it, const lcomm_carry_blocks *blocks);
 
 /* They go back, as they were; or they stay. Nothing is done where nothing went over. */
 void lcomm_carry_undo(lcomm_carry *it);

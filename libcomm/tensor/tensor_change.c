@@ -81,7 +81,7 @@ static lcomm_status want(lcomm_comm *comm, lcomm_tensor *tensor, bool frozen, co
     tensor->frozen = frozen;
     comm->tensors->pending += is_pending(tensor);
   }
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }
 

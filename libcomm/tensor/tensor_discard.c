@@ -114,6 +114,6 @@ static lcomm_status discard(lcomm_comm *comm) {
 lcomm_status lcomm_tensors_discard(lcomm_comm *comm) {
   LCOMM_TRY(lcomm_enter_given(comm, "lcomm_tensors_discard"));
   lcomm_status status = discard(comm);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }

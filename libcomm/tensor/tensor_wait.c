@@ -62,7 +62,7 @@ lcomm_status lcomm_tensor_wait(lcomm_comm *comm, lcomm_tensor *tensor) {
   LCOMM_TRY(lcomm_tensor_check(comm, tensor, "lcomm_tensor_wait"));
   LCOMM_TRY(lcomm_enter(comm));
   lcomm_status status = wait_for(comm, tensor);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }
 
@@ -113,6 +113,6 @@ lcomm_status lcomm_tensor_test(lcomm_comm *comm, lcomm_tensor *tensor, int *done
   LCOMM_TRY(lcomm_tensor_check(comm, tensor, "lcomm_tensor_test"));
   LCOMM_TRY(lcomm_enter(comm));
   lcomm_status status = test(comm, tensor, done);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }

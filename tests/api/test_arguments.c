@@ -39,6 +39,9 @@ static int done;
   X(lcomm_split, (c, 0, 0, NULL, NULL), "lcomm_split")                                             \
   X(lcomm_shrink, (c, NULL), "lcomm_shrink")                                                       \
   X(lcomm_shrunk_get, (c, NULL), "lcomm_shrunk_get")                                               \
+  X(lcomm_regroup, (c, NULL), "lcomm_regroup")                                                     \
+  X(lcomm_regrouped_get, (c, NULL), "lcomm_regrouped_get")                                         \
+  X(lcomm_changes_get, (c, NULL), "lcomm_changes_get")                                             \
   X(lcomm_allreduce, (c, NULL, received, 4, F, S), "all-reduce")                                   \
   X(lcomm_allreduce, (c, data, NULL, 4, F, S), "all-reduce")                                       \
   X(lcomm_iallreduce, (c, NULL, received, 4, F, S, &request), "all-reduce")                        \

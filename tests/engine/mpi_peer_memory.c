@@ -113,7 +113,7 @@ static uint64_t count_received(lcomm_comm *comm) {
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     count += schedule->steps[i].kind == LCOMM_STEP_RECV;
   }
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return count;
 }
 

@@ -104,7 +104,7 @@ static void settle(const sums *it) {
   while (!idle) {
     require_fine(it->there, lcomm_enter(it->there));
     idle = it->there->runs.played == 0;
-    lcomm_leave(it->there);
+    lcomm_exit(it->there);
     sched_yield();
   }
 }
@@ -127,7 +127,7 @@ static uint64_t all_of(uint64_t mine) {
 static bool has_heard_of_memory(lcomm_comm *comm) {
   require_fine(comm, lcomm_enter(comm));
   bool has = comm->runs.peer_memory != NULL;
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return has;
 }
 

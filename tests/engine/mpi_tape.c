@@ -36,7 +36,7 @@ static bool are_played(lcomm_comm *comm) {
   while (run && (run->tape || !run->device)) {
     run = run->cached.older;
   }
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return !run;
 }
 

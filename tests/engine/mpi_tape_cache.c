@@ -21,14 +21,14 @@ static int count_runs(lcomm_comm *comm) {
   for (const lcomm_run *run = comm->runs.spent; run; run = run->cached.next) {
     count++;
   }
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return count;
 }
 
 static uint64_t misses_of(lcomm_comm *comm) {
   require_fine(comm, lcomm_enter(comm));
   uint64_t misses = comm->runs.cache.misses;
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return misses;
 }
 
@@ -39,7 +39,7 @@ static void settle(lcomm_comm *comm) {
     require_fine(comm, lcomm_enter(comm));
     require_fine(comm, lcomm_operations_move(comm, &moved));
     idle = comm->runs.played == 0;
-    lcomm_leave(comm);
+    lcomm_exit(comm);
     sched_yield();
   }
 }

@@ -143,7 +143,7 @@ static void launch_unseen(lcomm_comm *comm, launchable *graph, void *stream) {
   }
   if (turn_is_held) {
     sleep_ms(30);
-    lcomm_leave(comm);
+    lcomm_exit(comm);
   }
 }
 

@@ -51,7 +51,7 @@ static void require_gates(lcomm_comm *comm, const char *policy) {
     require(all > 0 && (sends_on(policy) || have == all), "'%s': %u of %u messages have gates",
             policy, have, all);
   }
-  lcomm_leave(comm);
+  lcomm_exit(comm);
 }
 
 /* The same calls, not captured, come between: their memory is opened meanwhile. */
@@ -138,7 +138,7 @@ static void settle(lcomm_comm *comm) {
     require_fine(comm, lcomm_enter(comm));
     const lcomm_recording *recording = comm->recordings.first;
     idle = recording->state == LCOMM_RECORDING_IDLE && *lcomm_tape_free_gate(recording->run) == 1;
-    lcomm_leave(comm);
+    lcomm_exit(comm);
     sleep_ms(idle ? 0 : 1);
   }
 }
@@ -162,7 +162,7 @@ static void lanes_wait_for_no_message(void) {
     launch(&all, it.stream);
     await_lanes(comm->recordings.first);
     MPI_Barrier(MPI_COMM_WORLD);
-    lcomm_leave(comm);
+    lcomm_exit(comm);
     check(device->stream.finish(it.stream));
     require(memcmp(it.results[0], wanted[0], count_of(0) * sizeof(float)) == 0, "replay %d",
             replay);

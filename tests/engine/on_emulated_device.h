@@ -18,7 +18,7 @@ static inline void await_idle_runs(lcomm_comm *comm) {
   while (!idle) {
     require_fine(comm, lcomm_enter(comm));
     idle = comm->runs.played == 0;
-    lcomm_leave(comm);
+    lcomm_exit(comm);
     sched_yield();
   }
 }

@@ -125,7 +125,7 @@ static lcomm_status put_again(in_stream *it, lcomm_run *run) {
   status = status == LCOMM_OK ? lcomm_tape_play(run) : status;
   status = status == LCOMM_OK ? lcomm_tape_join(run, it->stream) : status;
   lcomm_run_leave(run, entry);
-  lcomm_leave(it->comm);
+  lcomm_exit(it->comm);
   return status;
 }
 
@@ -141,7 +141,7 @@ static void take_all(in_stream *it, lcomm_run *run) {
     lcomm_share_set_answer(run, i, true);
   }
   lcomm_share_fix(run);
-  lcomm_leave(it->comm);
+  lcomm_exit(it->comm);
 }
 
 /* One rank alone has memory for so much here; what it sums is put there and never done. */
@@ -150,7 +150,7 @@ static void measure_long(forked *self, in_stream *it, const char *what) {
   emulated_streams_stop(true);
   sum(self, it, LONG);
   lcomm_run *run = run_in_flight(it->comm);
-  lcomm_leave(it->comm);
+  lcomm_exit(it->comm);
   forked_require(self, run && run->tape, "nothing was played");
   take_all(it, run);
   for (int i = 0; i < TIMES; i++) {

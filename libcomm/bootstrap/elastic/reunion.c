@@ -15,10 +15,20 @@
 #include "libcomm/bootstrap/store/store_address.h"
 #include "libcomm/bootstrap/store/store_internal.h"
 
+void lcomm_reunion_forget_leavers(lcomm_reunion *reunion) {
+  for (int i = 0; i < reunion->leaver_count; i++) {
+    free(reunion->leavers[i].block.bytes);
+  }
+  free(reunion->leavers);
+  reunion->leavers = NULL;
+  reunion->leaver_count = 0;
+}
+
 void lcomm_reunion_free(lcomm_reunion *reunion) {
   if (!reunion) {
     return;
   }
+  lcomm_reunion_forget_leavers(reunion);
   if (reunion->listener >= 0) {
     close(reunion->listener);
   }

@@ -17,16 +17,27 @@
 #include "libcomm/include/libcomm_elastic.h"
 #include "libcomm/transport/bootstrap_object.h"
 
+/* A rank that asked to leave when ranks began to regroup. Its seat is silent from then on; what it
+ * remembered of tensors is with an heir. */
+typedef struct lcomm_reunion_leaver {
+  int seat;
+  uint64_t kept;           /* as in lcomm_standing, where this rank is the heir */
+  lcomm_carry_block block; /* then */
+} lcomm_reunion_leaver;
+
 typedef struct lcomm_reunion {
   int listener;
-  int seat, seats;           /* this rank's, and how many there were at first */
-  lcomm_store_place *places; /* of each seat: WAY_IPV4 or WAY_IPV6 */
-  int *members, count;       /* seats of the communicator's ranks, ascending */
-  uint32_t generation;       /* of the communicator, 1 at first */
-  uint64_t process;          /* drawn by lot, of this rank */
-  uint32_t attempt;          /* of its greetings */
-  lcomm_launcher_env place;  /* for greetings: token, and who told it */
-  lcomm_shrunk shrunk;       /* of the shrink that made the communicator; all zero: none did */
+  int seat, seats;               /* this rank's, and how many there were at first */
+  lcomm_store_place *places;     /* of each seat: WAY_IPV4 or WAY_IPV6 */
+  int *members, count;           /* seats of the communicator's ranks, ascending */
+  uint32_t generation;           /* of the communicator, 1 at first */
+  uint64_t process;              /* drawn by lot, of this rank */
+  uint32_t attempt;              /* of its greetings */
+  lcomm_launcher_env place;      /* for greetings: token, and who told it */
+  lcomm_reunion_leaver *leavers; /* of the communicator */
+  int leaver_count;
+  lcomm_shrunk shrunk; /* of the call that made the communicator; all zero: it is the first */
+  lcomm_regrouped regrouped;
 } lcomm_reunion;
 
 /* While a communicator is made over a store: the object exchanges the addresses of all as it joins,
@@ -40,6 +51,9 @@ void lcomm_reunion_prepare(lcomm_bootstrap_object *bootstrap, lcomm_reunion_maki
 
 /* NULL ok. */
 void lcomm_reunion_free(lcomm_reunion *reunion);
+
+/* Nobody is about to leave. */
+void lcomm_reunion_forget_leavers(lcomm_reunion *reunion);
 
 /* The hook of a bootstrap object with a reunion. */
 void lcomm_reunion_release(lcomm_bootstrap_object *bootstrap, bool orderly);

@@ -100,7 +100,7 @@ void lcomm_reunion_pack_standing(const lcomm_standing *it, uint8_t *bytes) {
   lcomm_le_put(bytes + 8, it->kept, 8);
   lcomm_le_put(bytes + 16, it->all, 8);
   lcomm_le_put(bytes + 24, (it->complete ? COMPLETE : 0) | (it->regrouping ? REGROUPING : 0), 4);
-  lcomm_le_put(bytes + 28, 0, 4);
+  lcomm_le_put(bytes + 28, it->blocks, 4);
 }
 
 lcomm_status lcomm_reunion_read_standing(const uint8_t *bytes, lcomm_standing *it) {
@@ -109,9 +109,8 @@ lcomm_status lcomm_reunion_read_standing(const uint8_t *bytes, lcomm_standing *i
                          .kept = lcomm_le_get(bytes + 8, 8),
                          .all = lcomm_le_get(bytes + 16, 8),
                          .complete = (flags & COMPLETE) != 0,
-                         .regrouping = (flags & REGROUPING) != 0};
-  bool fits = it->kept <= it->all && it->steps < UINT64_MAX;
-  return fits && flags <= (COMPLETE | REGROUPING) && lcomm_le_get(bytes + 28, 4) == 0
-             ? LCOMM_OK
-             : LCOMM_ERR_WIRE;
+                         .regrouping = (flags & REGROUPING) != 0,
+                         .blocks = (uint32_t)lcomm_le_get(bytes + 28, 4)};
+  bool fits = it->kept <= it->all && it->steps < UINT64_MAX && it->blocks <= LCOMM_REUNION_BLOCKS;
+  return fits && flags <= (COMPLETE | REGROUPING) ? LCOMM_OK : LCOMM_ERR_WIRE;
 }

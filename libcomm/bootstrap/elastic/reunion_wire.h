@@ -13,7 +13,7 @@
  *              then those of the dead, likewise
  *   vote     0 confirmed u32    4 prepared u32   8 refuses u32   12 zero u32
  *   standing 0 steps u64   8 kept u64   16 all u64   24 flags u32: bit 0 complete, bit 1 regrouping
- *           28 zero u32
+ *           28 blocks u32
  */
 
 #include <stdbool.h>
@@ -27,7 +27,8 @@ enum {
   LCOMM_REUNION_ADDRESS_SIZE = 32,
   LCOMM_REUNION_VOTE_SIZE = 16,
   LCOMM_REUNION_STANDING_SIZE = 32,
-  LCOMM_REUNION_LIST_HEAD = 8
+  LCOMM_REUNION_LIST_HEAD = 8,
+  LCOMM_REUNION_BLOCKS = 1 << 16 /* that a rank brings at most */
 };
 
 /* Where a rank can be met after a loss. */

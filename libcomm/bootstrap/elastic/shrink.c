@@ -37,23 +37,22 @@ static lcomm_status check_failure(lcomm_comm *comm) {
                       sentence);
 }
 
-static lcomm_status check(lcomm_comm *comm) {
+lcomm_status lcomm_shrink_check(lcomm_comm *comm, const char *call) {
   if (!comm->bootstrap.reunion) {
     return lcomm_refuse(
-        comm, LCOMM_ERR_UNSUPPORTED,
-        "lcomm_shrink: this communicator cannot go on without a lost rank: %s",
+        comm, LCOMM_ERR_UNSUPPORTED, "%s: this communicator cannot go on with other ranks: %s",
+        call,
         comm->bootstrap.elastic
-            ? "it was shrunk already, into another one"
+            ? "it has gone on already, as another one"
             : "make it by lcomm_create_env, of two ranks or more, with LCOMM_ELASTIC=on on all of "
               "them; parts of a communicator, and those of MPI, whose launcher ends a job when a "
               "rank dies, cannot");
   }
-  LCOMM_TRY(check_failure(comm));
   if (comm->residuals->first || lcomm_memory_is_on_device(comm->tensors->location)) {
-    return lcomm_refuse(
-        comm, LCOMM_ERR_UNSUPPORTED,
-        "lcomm_shrink: residuals of calls, and tensors on a device, are not carried "
-        "over; destroy the communicator, or the residuals first");
+    return lcomm_refuse(comm, LCOMM_ERR_UNSUPPORTED,
+                        "%s: residuals of calls, and tensors on a device, are not carried "
+                        "over; destroy the communicator, or the residuals first",
+                        call);
   }
   return LCOMM_OK;
 }
@@ -67,7 +66,7 @@ static lcomm_status give_up(lcomm_shrinking *it, lcomm_status status) {
     lcomm_reunion_free(it->reunion);
     it->comm->bootstrap.reunion = NULL;
   }
-  return lcomm_refuse(it->comm, status, "lcomm_shrink: %s", lcomm_error_thread_text());
+  return lcomm_refuse(it->comm, status, "%s: %s", it->call, lcomm_error_thread_text());
 }
 
 static lcomm_status go_through_rounds(lcomm_shrinking *it) {
@@ -85,12 +84,10 @@ static lcomm_status go_through_rounds(lcomm_shrinking *it) {
   return LCOMM_OK;
 }
 
-static lcomm_status shrink(lcomm_comm *comm, lcomm_comm **next) {
-  bool moved = false;
-  LCOMM_TRY(check(comm));
-  (void)lcomm_operations_move(comm, &moved); /* cancels what is in flight */
+lcomm_status lcomm_shrink_make(lcomm_comm *comm, const char *call, lcomm_comm **next) {
   size_t seats = (size_t)comm->bootstrap.reunion->seats;
-  lcomm_shrinking it = {.comm = comm,
+  lcomm_shrinking it = {.call = call,
+                        .comm = comm,
                         .base = comm,
                         .reunion = comm->bootstrap.reunion,
                         .timeout_s = comm->settings.timeout_s,
@@ -104,9 +101,20 @@ static lcomm_status shrink(lcomm_comm *comm, lcomm_comm **next) {
   lcomm_shrink_drop(&it.prepared);
   free(it.prepared.members);
   free(it.found.list.seats);
+  free(it.blocks);
   LCOMM_TRY(status == LCOMM_OK ? LCOMM_OK : give_up(&it, status));
   *next = it.base;
   return LCOMM_OK;
+}
+
+static lcomm_status shrink(lcomm_comm *comm, lcomm_comm **next) {
+  bool moved = false;
+  if (comm->bootstrap.reunion) { /* else there is another reason to refuse it */
+    LCOMM_TRY(check_failure(comm));
+  }
+  LCOMM_TRY(lcomm_shrink_check(comm, "lcomm_shrink"));
+  (void)lcomm_operations_move(comm, &moved); /* cancels what is in flight */
+  return lcomm_shrink_make(comm, "lcomm_shrink", next);
 }
 
 lcomm_status lcomm_shrunk_get(const lcomm_comm *comm, lcomm_shrunk *shrunk) {
@@ -124,6 +132,6 @@ lcomm_status lcomm_shrink(lcomm_comm *comm, lcomm_comm **next) {
   }
   LCOMM_TRY(lcomm_enter(comm));
   lcomm_status status = shrink(comm, next);
-  lcomm_leave(comm);
+  lcomm_exit(comm);
   return status;
 }

@@ -20,6 +20,7 @@ typedef struct lcomm_shrink_prepared {
 } lcomm_shrink_prepared;
 
 typedef struct lcomm_shrinking {
+  const char *call; /* lcomm_shrink or lcomm_regroup */
   lcomm_comm *comm; /* of the caller */
   lcomm_comm *base; /* of the generation that was confirmed last; most often the caller's */
   lcomm_reunion *reunion;
@@ -31,7 +32,19 @@ typedef struct lcomm_shrinking {
   double kept;         /* as of what is prepared, of the base */
   bool empty;          /* what tensors remember cannot be carried over, ... */
   double carried;      /* ... or this share of it, from the base */
+  uint32_t *blocks;    /* that each of the survivors brings of it */
+  int left;            /* ranks of the caller's communicator that left in order */
 } lcomm_shrinking;
+
+/* May this communicator go on as another one? `call` is named. UNSUPPORTED, with its sentence. */
+lcomm_status lcomm_shrink_check(lcomm_comm *comm, const char *call);
+
+/* Those that live make the next communicator. The caller has the turn of comm, in which nothing is
+ * in flight. Errors as lcomm_shrink(). */
+lcomm_status lcomm_shrink_make(lcomm_comm *comm, const char *call, lcomm_comm **next);
+
+/* Does the list of this round hold the seat? */
+bool lcomm_shrink_lists(const lcomm_shrinking *it, int seat);
 
 /* At how many finished steps all can stand, from where they stand: one more than the least where
  * some rank has finished that, or all have its results. False: they are too far apart. */

@@ -83,6 +83,18 @@ static lcomm_status count_votes(const lcomm_shrinking *it, const lcomm_reunion_v
   return LCOMM_OK;
 }
 
+static bool contains(const int *seats, int count, int seat) {
+  int i = 0;
+  while (i < count && seats[i] != seat) {
+    i++;
+  }
+  return i < count;
+}
+
+bool lcomm_shrink_lists(const lcomm_shrinking *it, int seat) {
+  return contains(it->found.list.seats, it->found.list.survivors, seat);
+}
+
 /* The communicator that this rank has prepared was confirmed: it takes the place of the base. */
 static void take_over(lcomm_shrinking *it) {
   lcomm_reunion *reunion = it->reunion;
@@ -90,6 +102,10 @@ static void take_over(lcomm_shrinking *it) {
   lcomm_carry_finish(&it->prepared.carry);
   it->kept = it->prepared.kept;
   it->base = it->prepared.comm;
+  for (int i = 0; i < reunion->leaver_count; i++) {
+    it->left += !contains(it->prepared.members, it->prepared.count, reunion->leavers[i].seat);
+  }
+  lcomm_reunion_forget_leavers(reunion);
   reunion->generation = it->prepared.generation;
   reunion->count = it->prepared.count;
   memcpy(reunion->members, it->prepared.members, (size_t)reunion->count * sizeof(int));
@@ -217,14 +233,20 @@ static lcomm_status prepare(lcomm_shrinking *it, bool *met) {
 
 static void confirm(lcomm_shrinking *it) {
   take_over(it);
+  int lost = it->comm->size - it->base->size - it->left;
+  it->reunion->regrouped = (lcomm_regrouped){.ranks_before = it->comm->size,
+                                             .left = it->left,
+                                             .lost = lost,
+                                             .steps = it->base->deferred.step};
   it->reunion->shrunk = (lcomm_shrunk){.ranks_before = it->comm->size,
-                                       .lost = it->comm->size - it->base->size,
+                                       .lost = lost,
                                        .steps = it->base->deferred.step,
                                        .finished = it->finished,
                                        .lost_residual = 1 - it->kept};
   it->base->bootstrap.reunion = it->reunion;
   it->base->bootstrap.release = lcomm_reunion_release;
   it->comm->bootstrap.reunion = NULL;
+  atomic_store(&it->base->changes.asked, atomic_load(&it->comm->changes.asked));
 }
 
 /* All are prepared, or nobody goes on with this. */
