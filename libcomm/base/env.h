@@ -61,6 +61,9 @@
     "on: communicators of lcomm_create_env go on without a rank that is lost (lcomm_shrink); "     \
     "each "                                                                                        \
     "rank listens at a TCP port for that, and nothing travels over MPI")                           \
+  X(LCOMM_ENV_JOIN, "LCOMM_JOIN", "off",                                                           \
+    "on: lcomm_create_env joins an elastic job that is under way, at MASTER_ADDR (host,host,...: " \
+    "the first at which its rank 0 is), and needs no rank (lcomm_join)")                           \
   X(LCOMM_ENV_INTERPOSE, "LCOMM_INTERPOSE", "on",                                                  \
     "the preloaded libcomm-mpi.so, or libcomm-nccl.so over NCCL: on, where LCOMM_POLICY is set; "  \
     "require: the same, and where the program would run on plain MPI, MPI_Init fails, or "         \

@@ -227,6 +227,16 @@ lcomm_status lcomm_launcher_env_read(lcomm_launcher_env *launcher_env, lcomm_why
   return read_token(it, launcher_env, why);
 }
 
+lcomm_status lcomm_launcher_env_read_place(lcomm_launcher_env *launcher_env, lcomm_why *why) {
+  const launcher *found = find_launcher(), *it = found ? found : &launchers[0];
+  *launcher_env = (lcomm_launcher_env){.world_size = 1,
+                                       .one_host = !lcomm_launcher_get(LCOMM_LAUNCHER_MASTER_ADDR)};
+  why->text[0] = '\0';
+  LCOMM_TRY(read_address(it, launcher_env, why));
+  LCOMM_TRY(read_port(launcher_env, why));
+  return read_token(it, launcher_env, why);
+}
+
 const char *lcomm_launcher_env_supposed(void) {
   return lcomm_launcher_get(LCOMM_LAUNCHER_MASTER_ADDR)
              ? ""

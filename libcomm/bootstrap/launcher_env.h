@@ -31,6 +31,10 @@ typedef struct lcomm_launcher_env {
  * value and what it should be. */
 lcomm_status lcomm_launcher_env_read(lcomm_launcher_env *launcher_env, lcomm_why *why);
 
+/* The same of a newcomer, who has no rank yet: address, port and token. The address may be several
+ * hosts, separated by commas. */
+lcomm_status lcomm_launcher_env_read_place(lcomm_launcher_env *launcher_env, lcomm_why *why);
+
 /* For sentences of ranks that do not meet: that MASTER_ADDR is not set, so that all ranks
  * were taken to be on one host; "" where that is not so. */
 const char *lcomm_launcher_env_supposed(void);

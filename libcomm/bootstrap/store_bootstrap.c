@@ -20,7 +20,7 @@
 static const double TIMEOUT_STANDARD_S = 300;
 
 /* A bad value is named on all ranks once they have met. */
-static double find_timeout_s(const lcomm_config *config) {
+double lcomm_meeting_timeout_s(const lcomm_config *config) {
   const char *text = lcomm_env_get(LCOMM_ENV_TIMEOUT_S);
   double given_s = lcomm_config_take(config).timeout_s;
   double value = given_s > 0 || !text ? given_s : strtod(text, NULL);
@@ -79,7 +79,7 @@ lcomm_status lcomm_create_met(const lcomm_launcher_env *launcher, const lcomm_co
   if (launcher->world_size == 1) {
     return create_alone(config, comm);
   }
-  lcomm_status status = lcomm_store_meet(launcher, find_timeout_s(config), &store);
+  lcomm_status status = lcomm_store_meet(launcher, lcomm_meeting_timeout_s(config), &store);
   if (status == LCOMM_OK) {
     status = create_over(store, launcher, config, comm);
     lcomm_store_close(store);

@@ -12,4 +12,7 @@
 lcomm_status lcomm_create_met(const lcomm_launcher_env *launcher, const lcomm_config *config,
                               lcomm_comm **comm);
 
+/* How long ranks wait for each other there, by the configuration (NULL ok) or the environment. */
+double lcomm_meeting_timeout_s(const lcomm_config *config);
+
 #endif

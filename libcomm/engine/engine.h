@@ -158,11 +158,12 @@ typedef struct lcomm_comm_observers {
 
 /* Who asks to leave an elastic communicator, and who waits to join it (bootstrap/elastic/). */
 typedef struct lcomm_comm_changes {
-  atomic_bool asked;        /* this rank asks to leave */
-  bool leaves;              /* the others knew that at the end of the last step */
-  int32_t leaving, waiting; /* ranks that asked, and newcomers, then */
-  bool over;                /* its ranks have gone on in another one, */
-  bool parted;              /* and nobody reads here any more */
+  atomic_bool asked;             /* this rank asks to leave */
+  bool leaves;                   /* the others knew that at the end of the last step */
+  int32_t leaving, waiting;      /* ranks that asked, and newcomers, then */
+  bool over;                     /* its ranks have gone on in another one, */
+  bool parted;                   /* and nobody reads here any more */
+  struct lcomm_carry_held *held; /* of tensors, until newcomers have theirs (tensor_carry.h) */
 } lcomm_comm_changes;
 
 struct lcomm_comm {

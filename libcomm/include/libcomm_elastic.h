@@ -167,6 +167,24 @@ LCOMM_API lcomm_status lcomm_regrouped_get(const lcomm_comm *comm, lcomm_regroup
  * TIMEOUT lcomm_shrink(comm) may be called. */
 LCOMM_API lcomm_status lcomm_regroup(lcomm_comm *comm, lcomm_comm **next);
 
+/* Join an elastic job that is under way. The caller waits at its rank 0, at MASTER_ADDR and
+ * MASTER_PORT, until the others call lcomm_regroup(), at most for the time-out. LCOMM_TOKEN is that
+ * of the job; RANK and WORLD_SIZE are not needed. Rank 0 may move to another host when it leaves or
+ * is lost: MASTER_ADDR may be a list of hosts, host0,host1,..., which are tried in turn until one
+ * lets this rank in. With LCOMM_JOIN=on lcomm_create_env() does the same, so a launcher can start a
+ * rank anew without changing its program: lcomm_regrouped_get() tells whether it is a newcomer.
+ *
+ * Rank 0 listens there from its first lcomm_tensors_wait() or lcomm_regroup() on, and looks for
+ * newcomers at the end of each step, without waiting. Who goes away meanwhile is forgotten. One
+ * with another token, or whose libcomm or LCOMM_NODES does not fit, is refused, and the others go
+ * on without it. At most 64 wait at once. The port of the job stays taken as long as the job runs.
+ *
+ * Policy, transports, progress, time-out and name come from the others: what `config` says of them
+ * is not used, but for the time-out of the waiting. NULL: as with LCOMM_CONFIG_INIT. Errors:
+ * ARGUMENT; TIMEOUT (not admitted), MISMATCH (another token, or what does not fit), and those of
+ * lcomm_create(). */
+LCOMM_API lcomm_status lcomm_join(const lcomm_config *config, lcomm_comm **comm);
+
 #ifdef __cplusplus
 }
 #endif

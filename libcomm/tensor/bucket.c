@@ -6,6 +6,7 @@
 #include "libcomm/tensor/bucket.h"
 #include "libcomm/engine/handles.h"
 #include "libcomm/engine/run_device.h"
+#include "libcomm/tensor/tensor_carry.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -165,6 +166,7 @@ void lcomm_tensor_set_free(lcomm_comm *comm) {
     return;
   }
   lcomm_guard_free(comm);
+  lcomm_carry_release(comm);
   for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
     free_bucket(&comm->tensors->buckets[i]);
   }

@@ -30,6 +30,10 @@ bool lcomm_saved_guards_commit(lcomm_comm *comm, const lcomm_restore *restore);
 lcomm_status lcomm_saved_state_bring(lcomm_comm *comm, const char *call,
                                      const lcomm_state_source *source, int ranks_before);
 
+/* The same inside a step, which has grouped all tensors. */
+lcomm_status lcomm_saved_state_resume(lcomm_comm *comm, const char *call,
+                                      const lcomm_state_source *source, int ranks_before);
+
 /* STATE while a call with one of the residuals that have a name is in flight. */
 lcomm_status lcomm_saved_state_check_calls(const lcomm_comm *comm, const char *call);
 

@@ -168,6 +168,15 @@ static lcomm_status prepare(lcomm_comm *comm) {
   return status;
 }
 
+static lcomm_status load_and_regroup(loading *it) {
+  lcomm_status status = load(it);
+  lcomm_restore_free(&it->restore);
+  free(it->list.items);
+  free(it->all);
+  LCOMM_TRY(status);
+  return it->regroups ? lcomm_buckets_plan(it->comm) : LCOMM_OK;
+}
+
 static lcomm_status load_from(loading *it) {
   lcomm_comm *comm = it->comm;
   lcomm_status status = lcomm_control_receive(comm);
@@ -183,12 +192,7 @@ static lcomm_status load_from(loading *it) {
   }
   LCOMM_TRY(lcomm_saved_state_check_calls(comm, it->call));
   LCOMM_TRY(prepare(comm));
-  status = load(it);
-  lcomm_restore_free(&it->restore);
-  free(it->list.items);
-  free(it->all);
-  LCOMM_TRY(status);
-  return it->regroups ? lcomm_buckets_plan(comm) : LCOMM_OK;
+  return load_and_regroup(it);
 }
 
 static lcomm_status enter_and_load(loading *it) {
@@ -200,6 +204,16 @@ static lcomm_status enter_and_load(loading *it) {
   status = load_from(it);
   it->comm->operations.inside = LCOMM_OP_KIND_CALL;
   lcomm_exit(it->comm);
+  return status;
+}
+
+lcomm_status lcomm_saved_state_resume(lcomm_comm *comm, const char *call,
+                                      const lcomm_state_source *source, int ranks_before) {
+  loading it = {.comm = comm, .call = call, .source = *source, .ranks_before = ranks_before};
+  lcomm_op_kind inside = comm->operations.inside;
+  comm->operations.inside = LCOMM_OP_KIND_LOAD;
+  lcomm_status status = load_and_regroup(&it);
+  comm->operations.inside = inside;
   return status;
 }
 

@@ -41,6 +41,12 @@ static lcomm_status check_folder(const lcomm_comm *comm, const char *folder, lco
 /* Between two steps, on a communicator that has not failed. */
 static lcomm_status check_now(lcomm_comm *comm, const char *call) {
   LCOMM_TRY(lcomm_control_receive(comm));
+  if (comm->changes.held) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "%s: newcomers have joined, and what ranks remember is shared out by the "
+                        "next step; save after that",
+                        call);
+  }
   if (atomic_load(&comm->deferred.open)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE, "%s: a step is in flight; call it between the steps",
                         call);

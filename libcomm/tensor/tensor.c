@@ -112,6 +112,9 @@ static lcomm_status commit_step(lcomm_comm *comm) {
   enum { LEAVING, WAITING, COUNTS };
   bool leaves = atomic_load(&comm->changes.asked);
   int32_t counts[COUNTS] = {[LEAVING] = leaves};
+  if (comm->rank == 0 && comm->bootstrap.look) {
+    counts[WAITING] = comm->bootstrap.look(&comm->bootstrap);
+  }
   lcomm_call call =
       lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, counts, counts, COUNTS, LCOMM_INT32, LCOMM_SUM);
   call.op_kind = LCOMM_OP_KIND_TENSORS;

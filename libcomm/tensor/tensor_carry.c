@@ -26,8 +26,15 @@ lcomm_standing lcomm_standing_get(const lcomm_comm *comm) {
   const lcomm_tensor_set *tensors = comm->tensors;
   lcomm_standing it = {.steps = comm->deferred.step,
                        .complete = tensors->complete,
-                       .blocks = 1,
+                       .blocks = tensors->count > 0,
                        .regrouping = tensors->regrouping};
+  const lcomm_carry_held *held = comm->changes.held;
+  if (held) {
+    it.blocks = held->count;
+    it.kept = held->kept;
+    it.all = held->all;
+    return it;
+  }
   for (size_t i = 0; i < tensors->bucket_count; i++) {
     count_kept(&tensors->buckets[i].ef, &it);
   }
@@ -245,7 +252,7 @@ static lcomm_status bring(void *context, int number, const uint8_t **bytes, size
 }
 
 /* The next step plans them so, and parks what they have. */
-static void freeze_again(const lcomm_carry *it) {
+void lcomm_carry_freeze(lcomm_carry *it) {
   for (size_t i = 0; i < it->count; i++) {
     if (it->rows[i].frozen) {
       it->rows[i].tensor->frozen = true;
@@ -254,14 +261,23 @@ static void freeze_again(const lcomm_carry *it) {
   }
 }
 
-lcomm_status lcomm_carry_load(lcomm_carry *it, const lcomm_carry_blocks *blocks) {
-  bringing from_all = {.comm = it->to, .blocks = blocks};
+lcomm_status lcomm_carry_bring(lcomm_comm *comm, const lcomm_carry_blocks *blocks, int ranks_before,
+                               lcomm_carry_way *way) {
+  bringing from_all = {.comm = comm, .blocks = blocks};
   lcomm_state_source source = {
-      .bring = bring, .blocks = count_blocks(blocks, it->to->size), .context = &from_all};
-  lcomm_status status = lcomm_saved_state_bring(it->to, "lcomm_shrink", &source, it->from->size);
+      .bring = bring, .blocks = count_blocks(blocks, comm->size), .context = &from_all};
+  lcomm_status status =
+      source.blocks > 0 ? way(comm, "lcomm_shrink", &source, ranks_before) : LCOMM_OK;
   free(from_all.room.bytes);
-  LCOMM_TRY(status);
-  freeze_again(it);
+  return status;
+}
+
+lcomm_status lcomm_carry_load(lcomm_carry *it, const lcomm_carry_blocks *blocks) {
+  const lcomm_carry_held *held = it->from->changes.held;
+  int ranks_before = held ? held->ranks_before : it->from->size;
+  it->to->deferred.step = it->from->deferred.step;
+  LCOMM_TRY(lcomm_carry_bring(it->to, blocks, ranks_before, lcomm_saved_state_bring));
+  lcomm_carry_freeze(it);
   LCOMM_TRY(lcomm_enter(it->to));
   if (it->count > 0) {
     lcomm_expect_overlap(it->to);

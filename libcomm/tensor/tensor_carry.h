@@ -7,6 +7,7 @@
  * live: the same handles, and what error feedback remembers of them, shared out anew as a saved
  * state is. bootstrap/elastic/ makes the other communicator. */
 
+#include "libcomm/feedback/checkpoint.h"
 #include "libcomm/tensor/bucket.h"
 
 /* Where the tensors of a rank stand. */
@@ -62,6 +63,35 @@ lcomm_status lcomm_carry_move(lcomm_carry *it, lcomm_comm *from, lcomm_comm *to)
 /* Load what the ranks have written. Collective over `to`; then tensors that were frozen are so
  * again. Errors as lcomm_state_read. */
 lcomm_status lcomm_carry_load(lcomm_carry *it, const lcomm_carry_blocks *blocks);
+
+/* Bring blocks to a communicator, averages in which were of so many ranks, and load them in one of
+ * two ways; nothing where there are none. */
+typedef lcomm_status lcomm_carry_way(lcomm_comm *comm, const char *call,
+                                     const lcomm_state_source *source, int ranks_before);
+lcomm_status lcomm_carry_bring(lcomm_comm *comm, const lcomm_carry_blocks *blocks, int ranks_before,
+                               lcomm_carry_way *way);
+
+/* Instead of loading, where some ranks have no tensors yet: what is brought is held by the
+ * communicator (changes.held), and loaded by the next step, once all ranks have the same tensors.
+ */
+typedef struct lcomm_carry_held {
+  lcomm_carry_block *mine;
+  uint32_t count;     /* of mine */
+  uint32_t *counts;   /* of each rank */
+  int ranks_before;   /* in averages */
+  uint64_t kept, all; /* as in lcomm_standing */
+} lcomm_carry_held;
+
+/* A copy of all that is given; free it with lcomm_carry_release, after a failure, too. MEMORY. */
+lcomm_status lcomm_carry_hold(lcomm_comm *comm, const lcomm_carry_held *held);
+void lcomm_carry_release(lcomm_comm *comm);
+
+/* Tensors that went over are frozen as they were. */
+void lcomm_carry_freeze(lcomm_carry *it);
+
+/* Inside a step that has compared the tensors: all are grouped, frozen ones too, and have what was
+ * held. Does nothing where nothing was. Collective; errors as lcomm_state_read. */
+lcomm_status lcomm_carry_resume(lcomm_comm *comm);
 
 /* They go back, as they were; or they stay. Nothing is done where nothing went over. */
 void lcomm_carry_undo(lcomm_carry *it);

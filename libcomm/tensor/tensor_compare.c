@@ -11,7 +11,7 @@
 #include "libcomm/base/text.h"
 #include "libcomm/call/call.h"
 #include "libcomm/engine/device_turn.h"
-#include "libcomm/tensor/bucket.h"
+#include "libcomm/tensor/tensor_carry.h"
 
 /* What is compared, as rank 0 broadcasts it. Multiples of 4 bytes. */
 typedef struct tensor_row {
@@ -139,6 +139,7 @@ static lcomm_status plan(lcomm_comm *comm) {
     return LCOMM_OK;
   }
   LCOMM_TRY(compare_anew(comm));
+  LCOMM_TRY(lcomm_carry_resume(comm));
   for (size_t i = 0; i < comm->tensors->count; i++) {
     comm->tensors->list[i]->planned = !comm->tensors->list[i]->frozen;
   }

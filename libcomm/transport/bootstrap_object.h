@@ -26,6 +26,9 @@ typedef struct lcomm_bootstrap_object {
   bool elastic;
   struct lcomm_reunion *reunion;
 
+  /* How many newcomers wait here to join it; NULL: none can. */
+  int (*look)(struct lcomm_bootstrap_object *bootstrap);
+
   /* While it is made: where this rank is in MPI's world, and what is done once all ranks have said
    * so and agree on what they make; collective, on all ranks with the same bytes. It fills in mpi,
    * or gives it back. NULL: mpi is as it is. */

@@ -44,6 +44,16 @@ static inline void set_launcher(const crew *c, int rank) {
   setenv("LCOMM_ELASTIC", "on", 1);
 }
 
+/* What the launcher of a newcomer sets. */
+static inline void set_newcomer(const crew *c) {
+  set_launcher(c, 0);
+  unsetenv("RANK");
+  unsetenv("WORLD_SIZE");
+  unsetenv("LOCAL_WORLD_SIZE");
+  unsetenv("LCOMM_NODES");
+  setenv("LCOMM_JOIN", "on", 1);
+}
+
 static inline void keep_sentence(report *mine, const lcomm_comm *comm) {
   snprintf(mine->sentence, sizeof(mine->sentence), "%s", lcomm_last_error(comm));
 }
@@ -58,6 +68,18 @@ static inline lcomm_comm *create_elastic(const crew *c, int rank, const char *po
   set_launcher(c, rank);
   mine->status = lcomm_create_env(&config, &comm);
   keep_sentence(mine, NULL);
+  return comm;
+}
+
+/* Join a crew that is at work. */
+static inline lcomm_comm *join_elastic(const crew *c, report *mine) {
+  lcomm_comm *comm = NULL;
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  config.timeout_s = c->timeout_s;
+  set_newcomer(c);
+  mine->status = lcomm_create_env(&config, &comm);
+  keep_sentence(mine, NULL);
+  unsetenv("LCOMM_JOIN");
   return comm;
 }
 
@@ -96,6 +118,16 @@ static inline lcomm_comm *shrink_to_next(lcomm_comm *comm, report *mine) {
   mine->status = lcomm_shrink(comm, &next);
   keep_sentence(mine, comm);
   lcomm_destroy(comm);
+  return next;
+}
+
+/* The next communicator, or NULL for one that leaves; the one before is destroyed. */
+static inline lcomm_comm *regroup_to_next(lcomm_comm *comm, report *mine) {
+  lcomm_comm *next = NULL;
+  mine->status = lcomm_regroup(comm, &next);
+  keep_sentence(mine, comm);
+  lcomm_status status = lcomm_destroy(comm);
+  mine->status = mine->status == LCOMM_OK ? (int)status : mine->status;
   return next;
 }
 

@@ -17,19 +17,6 @@
 
 static int nodes_left;
 
-/* The next communicator, or NULL for one that leaves; the one before is destroyed. */
-static lcomm_comm *regroup_to_next(lcomm_comm *comm, report *mine) {
-  lcomm_comm *next = NULL;
-  mine->status = lcomm_regroup(comm, &next);
-  keep_sentence(mine, comm);
-  if (mine->status == LCOMM_OK) {
-    mine->status = lcomm_destroy(comm);
-  } else {
-    lcomm_destroy(comm);
-  }
-  return next;
-}
-
 /* It was made by a call that so many ranks have left in. */
 static bool tells(const lcomm_comm *comm, int before, int left, report *mine) {
   lcomm_regrouped told = {0};

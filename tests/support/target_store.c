@@ -130,22 +130,46 @@ static void read_notes(const uint8_t *data, size_t size) {
 /* ------------------------------------------------------ a meeting of survivors */
 
 static void read_list(const uint8_t *data, size_t size) {
-  enum { SEATS = 64 };
-  uint8_t *bytes = fuzz_copy(data, size), packed[LCOMM_REUNION_LIST_HEAD + 4 * SEATS];
-  int seats[SEATS];
-  lcomm_reunion_list list = {.seats = seats};
-  if (lcomm_reunion_read_list(bytes, size, SEATS, &list) == LCOMM_OK) {
-    fuzz_require(list.survivors > 0 && list.survivors + list.dead <= SEATS, "somebody survives");
-    for (int i = 0; i < list.survivors + list.dead; i++) {
-      fuzz_require(seats[i] >= 0 && seats[i] < SEATS, "a seat is one that there is");
+  uint8_t *bytes = fuzz_copy(data, size), *packed = fuzz_allocate(size + 1);
+  lcomm_reunion_list list = {.seats = NULL};
+  if (lcomm_reunion_read_list(bytes, size, &list) == LCOMM_OK) {
+    int all = list.survivors + list.dead;
+    fuzz_require(list.survivors > 0 && all <= list.world && all <= list.room, "somebody survives");
+    fuzz_require(list.rank < list.survivors + list.newcomers &&
+                     list.world + list.newcomers <= LCOMM_REUNION_SEATS_MAX,
+                 "the reader is in the list");
+    for (int i = 0; i < all; i++) {
+      fuzz_require(list.seats[i] >= 0 && list.seats[i] < list.world, "a seat is one that there is");
       for (int j = 0; j < i; j++) {
-        fuzz_require(seats[i] != seats[j], "nobody is twice in a list");
+        fuzz_require(list.seats[i] != list.seats[j], "nobody is twice in a list");
       }
     }
     lcomm_reunion_pack_list(&list, packed);
     fuzz_require(lcomm_reunion_list_size(&list) == size && memcmp(packed, bytes, size) == 0,
                  "a list packs to its bytes");
   }
+  free(list.seats);
+  free(packed);
+  free(bytes);
+}
+
+static void read_introduction(const uint8_t *data) {
+  uint8_t *bytes = fuzz_copy(data, LCOMM_REUNION_INTRODUCTION_SIZE);
+  uint8_t *packed = fuzz_allocate(LCOMM_REUNION_INTRODUCTION_SIZE);
+  lcomm_reunion_introduction *it = fuzz_allocate(sizeof *it);
+  if (lcomm_reunion_read_introduction(bytes, it) == LCOMM_OK) {
+    fuzz_require(it->timeout_s > 0 && it->left <= it->ranks_before, "an introduction makes sense");
+    fuzz_require(strnlen(it->policy, sizeof it->policy) < sizeof it->policy &&
+                     strnlen(it->name, sizeof it->name) < sizeof it->name &&
+                     strnlen(it->transport, sizeof it->transport) < sizeof it->transport,
+                 "texts of a peer end");
+    lcomm_reunion_pack_introduction(it, packed);
+    fuzz_require(memcmp(packed + LCOMM_REUNION_ADDRESS_SIZE, bytes + LCOMM_REUNION_ADDRESS_SIZE,
+                        LCOMM_REUNION_INTRODUCTION_SIZE - LCOMM_REUNION_ADDRESS_SIZE) == 0,
+                 "an introduction packs to its bytes");
+  }
+  free(it);
+  free(packed);
   free(bytes);
 }
 
@@ -166,6 +190,9 @@ static void read_reunion(const uint8_t *data, size_t size) {
   lcomm_reunion_address address;
   lcomm_reunion_vote vote;
   read_list(data, size);
+  if (size >= LCOMM_REUNION_INTRODUCTION_SIZE) {
+    read_introduction(data);
+  }
   if (size >= LCOMM_REUNION_STANDING_SIZE) {
     read_standing(data);
   }

@@ -42,10 +42,8 @@ static inline float gradient_of(int seat, int step, int tensor, uint64_t i) {
   return (float)((int)(mixed % 2001) - 1000) / 64;
 }
 
-static inline bool begin_training(training *t, const crew *c, int rank, const char *policy,
-                                  report *mine) {
+static inline bool add_tensors(training *t) {
   static const char *const names[TENSORS] = {"first", "small", "last"};
-  *t = (training){.seat = rank, .mine = mine, .comm = create_elastic(c, rank, policy, mine)};
   bool good = t->comm != NULL;
   for (int k = 0; good && k < TENSORS; k++) {
     t->data[k] = calloc(tensor_counts[k], sizeof(float));
@@ -56,6 +54,12 @@ static inline bool begin_training(training *t, const crew *c, int rank, const ch
                                    &t->tensors[k]) == LCOMM_OK;
   }
   return good;
+}
+
+static inline bool begin_training(training *t, const crew *c, int rank, const char *policy,
+                                  report *mine) {
+  *t = (training){.seat = rank, .mine = mine, .comm = create_elastic(c, rank, policy, mine)};
+  return add_tensors(t);
 }
 
 static inline void end_training(training *t) {

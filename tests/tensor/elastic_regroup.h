@@ -86,4 +86,23 @@ static inline bool regroup(training *t) {
   return next != NULL;
 }
 
+/* Of rank 0, after newcomers have come. */
+static inline bool share_weights(training *t) {
+  bool good = true;
+  for (int k = 0; good && k < TENSORS; k++) {
+    good = lcomm_broadcast(t->comm, t->weights[k], tensor_counts[k], LCOMM_FLOAT32, 0) == LCOMM_OK;
+  }
+  return good || wrong(t, "the weights");
+}
+
+/* Join one that is under way, at its step. */
+static inline bool join_training(training *t, const crew *c, int seat, report *mine) {
+  lcomm_regrouped told = {0};
+  *t = (training){.seat = seat, .mine = mine, .comm = join_elastic(c, mine)};
+  bool good = add_tensors(t) && lcomm_regrouped_get(t->comm, &told) == LCOMM_OK &&
+              told.is_newcomer && told.joined > 0;
+  t->step = (int)told.steps;
+  return good || wrong(t, "joining");
+}
+
 #endif

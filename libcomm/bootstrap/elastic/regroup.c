@@ -37,6 +37,11 @@ static lcomm_status check(lcomm_comm *comm) {
                         "lcomm_regroup: a step or a request is in flight; call it between the "
                         "steps, after waiting for all requests");
   }
+  if (comm->changes.held) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_regroup: newcomers have joined, and the step that shares out what "
+                        "ranks remember has not been made; call it after that");
+  }
   return LCOMM_OK;
 }
 
@@ -67,12 +72,15 @@ static lcomm_status give(regrouping *it, int rank, lcomm_reunion_leaver *leaver)
   lcomm_comm *comm = it->comm;
   int heir = it->stay[rank % it->stayers];
   lcomm_carry_block mine = {.bytes = NULL};
+  *leaver = (lcomm_reunion_leaver){.seat = comm->bootstrap.reunion->members[rank],
+                                   .kept = it->wishes[rank].kept};
+  if (comm->tensors->count == 0) {
+    return LCOMM_OK;
+  }
   if (rank == comm->rank && lcomm_carry_write(comm, false, &mine) != LCOMM_OK) {
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "lcomm_regroup: out of memory for what rank %d gives",
                       rank);
   }
-  *leaver = (lcomm_reunion_leaver){.seat = comm->bootstrap.reunion->members[rank],
-                                   .kept = it->wishes[rank].kept};
   lcomm_status status = lcomm_carry_give(comm, rank, heir, &mine, &leaver->block);
   free(mine.bytes);
   return status;
@@ -133,6 +141,7 @@ static void say_farewell(regrouping *it) {
 static lcomm_status go_on(regrouping *it, lcomm_comm **next) {
   lcomm_comm *comm = it->comm;
   LCOMM_TRY(lcomm_enter(comm));
+  comm->bootstrap.reunion->admits = true;
   lcomm_status status = lcomm_shrink_make(comm, "lcomm_regroup", next);
   lcomm_comm_stick(comm, status == LCOMM_OK ? LCOMM_ERR_STATE : LCOMM_ERR_TRANSPORT,
                    status == LCOMM_OK ? "this communicator has gone on as another one, which "

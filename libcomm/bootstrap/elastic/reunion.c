@@ -29,6 +29,7 @@ void lcomm_reunion_free(lcomm_reunion *reunion) {
     return;
   }
   lcomm_reunion_forget_leavers(reunion);
+  lcomm_store_door_free(reunion->door);
   if (reunion->listener >= 0) {
     close(reunion->listener);
   }
@@ -43,28 +44,58 @@ void lcomm_reunion_release(lcomm_bootstrap_object *bootstrap, bool orderly) {
   bootstrap->reunion = NULL;
 }
 
-static lcomm_reunion *make(const lcomm_reunion_making *making) {
+/* Rank 0 looks before the ranks tell each other how many wait. */
+int lcomm_reunion_look(lcomm_bootstrap_object *bootstrap) {
+  lcomm_reunion *reunion = bootstrap->reunion;
+  if (!reunion) {
+    return 0;
+  }
+  if (!reunion->door) {
+    reunion->door = lcomm_store_door_make(&reunion->place);
+  }
+  return reunion->door ? lcomm_store_door_look(reunion->door) : 0;
+}
+
+lcomm_status lcomm_reunion_make_room(lcomm_reunion *reunion, int seats) {
+  if (seats <= reunion->seats) {
+    return LCOMM_OK;
+  }
+  lcomm_store_place *places = realloc(reunion->places, (size_t)seats * sizeof *places);
+  reunion->places = places ? places : reunion->places;
+  int *members = realloc(reunion->members, (size_t)seats * sizeof *members);
+  reunion->members = members ? members : reunion->members;
+  if (!places || !members) {
+    return LCOMM_ERR_MEMORY;
+  }
+  memset(places + reunion->seats, 0, (size_t)(seats - reunion->seats) * sizeof *places);
+  reunion->seats = seats;
+  return LCOMM_OK;
+}
+
+lcomm_reunion *lcomm_reunion_of_newcomer(const lcomm_launcher_env *place) {
   lcomm_reunion *made = calloc(1, sizeof *made);
-  size_t seats = (size_t)making->store->size;
   if (!made) {
     return NULL;
   }
-  made->listener = -1;
-  made->places = calloc(seats, sizeof *made->places);
-  made->members = calloc(seats, sizeof *made->members);
-  if (!made->places || !made->members) {
+  made->listener = made->seat = -1;
+  made->place = *place;
+  if (getrandom(&made->process, sizeof(made->process), 0) != (ssize_t)sizeof(made->process)) {
+    made->process = (uint64_t)getpid();
+  }
+  return made;
+}
+
+static lcomm_reunion *make(const lcomm_reunion_making *making) {
+  lcomm_reunion *made = lcomm_reunion_of_newcomer(making->launcher);
+  if (!made || lcomm_reunion_make_room(made, making->store->size) != LCOMM_OK) {
     lcomm_reunion_free(made);
     return NULL;
   }
   made->seat = making->store->rank;
-  made->seats = made->count = making->store->size;
+  made->count = making->store->size;
   made->generation = 1;
-  made->place = *making->launcher;
   for (int seat = 0; seat < made->seats; seat++) {
     made->members[seat] = seat;
-  }
-  if (getrandom(&made->process, sizeof(made->process), 0) != (ssize_t)sizeof(made->process)) {
-    made->process = (uint64_t)getpid();
   }
   return made;
 }
@@ -100,7 +131,7 @@ static void listen_for_others(const lcomm_reunion_making *making, lcomm_reunion 
 
 /* What is beside rank 0 is where its connection comes from, for rank 0, and else where rank 0 is.
  */
-static lcomm_status resolve(const lcomm_store *store, int rank, lcomm_reunion_address *it) {
+lcomm_status lcomm_reunion_resolve(const lcomm_store *store, int rank, lcomm_reunion_address *it) {
   uint16_t port = it->place.port;
   if (it->place.way == LCOMM_STORE_WAY_STAR) {
     return LCOMM_ERR_UNSUPPORTED;
@@ -113,6 +144,23 @@ static lcomm_status resolve(const lcomm_store *store, int rank, lcomm_reunion_ad
   return rank == store->rank || it->family == (is_six ? 6 : 4) ? LCOMM_OK : LCOMM_ERR_UNSUPPORTED;
 }
 
+lcomm_reunion_address lcomm_reunion_address_here(const lcomm_reunion *reunion,
+                                                 const lcomm_store *store) {
+  struct sockaddr_storage here;
+  socklen_t size = 0;
+  lcomm_reunion_address it = {.place = {.way = LCOMM_STORE_WAY_BESIDE}};
+  if (store->rank > 0) {
+    lcomm_socket_place_here(store->fd, &it.place);
+  }
+  if (it.place.way == LCOMM_STORE_WAY_STAR ||
+      !lcomm_socket_name(reunion->listener, false, &here, &size)) {
+    return (lcomm_reunion_address){.place = {.way = LCOMM_STORE_WAY_STAR}};
+  }
+  it.place.port = (uint16_t)lcomm_socket_port(&here);
+  it.family = family_of(reunion->listener);
+  return it;
+}
+
 /* The first rank that others cannot meet, from here. */
 static lcomm_status take_all(const lcomm_store *store, const uint8_t *all, lcomm_reunion *made,
                              int *unmet) {
@@ -121,7 +169,7 @@ static lcomm_status take_all(const lcomm_store *store, const uint8_t *all, lcomm
     lcomm_status status =
         lcomm_reunion_read_address(all + (size_t)rank * LCOMM_REUNION_ADDRESS_SIZE, &it);
     *unmet = rank;
-    LCOMM_TRY(status == LCOMM_OK ? resolve(store, rank, &it) : status);
+    LCOMM_TRY(status == LCOMM_OK ? lcomm_reunion_resolve(store, rank, &it) : status);
     made->places[rank] = it.place;
   }
   return LCOMM_OK;
@@ -191,5 +239,6 @@ void lcomm_reunion_prepare(lcomm_bootstrap_object *bootstrap, lcomm_reunion_maki
   bootstrap->world = (lcomm_world_rank){.rank = -1};
   bootstrap->context = making;
   bootstrap->join = join;
+  bootstrap->look = lcomm_reunion_look;
   bootstrap->release = lcomm_reunion_release;
 }

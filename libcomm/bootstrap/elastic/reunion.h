@@ -13,7 +13,7 @@
 
 #include "libcomm/bootstrap/elastic/reunion_wire.h"
 #include "libcomm/bootstrap/launcher_env.h"
-#include "libcomm/bootstrap/store/store.h"
+#include "libcomm/bootstrap/store/store_door.h"
 #include "libcomm/include/libcomm_elastic.h"
 #include "libcomm/transport/bootstrap_object.h"
 
@@ -36,7 +36,13 @@ typedef struct lcomm_reunion {
   lcomm_launcher_env place;      /* for greetings: token, and who told it */
   lcomm_reunion_leaver *leavers; /* of the communicator */
   int leaver_count;
-  lcomm_shrunk shrunk; /* of the call that made the communicator; all zero: it is the first */
+  /* Newcomers of a communicator that this rank has prepared, of whom it does not know whether they
+   * have gone on with it: seats, ascending. */
+  const int *guests;
+  int guest_count;
+  lcomm_store_door *door; /* at rank 0, once it has looked for newcomers; else NULL */
+  bool admits;            /* those at the door, where no rank is lost */
+  lcomm_shrunk shrunk;    /* of the call that made the communicator; all zero: it is the first */
   lcomm_regrouped regrouped;
 } lcomm_reunion;
 
@@ -55,8 +61,21 @@ void lcomm_reunion_free(lcomm_reunion *reunion);
 /* Nobody is about to leave. */
 void lcomm_reunion_forget_leavers(lcomm_reunion *reunion);
 
-/* The hook of a bootstrap object with a reunion. */
+/* The hooks of a bootstrap object with a reunion. */
 void lcomm_reunion_release(lcomm_bootstrap_object *bootstrap, bool orderly);
+int lcomm_reunion_look(lcomm_bootstrap_object *bootstrap);
+
+/* Room for so many seats. MEMORY. */
+lcomm_status lcomm_reunion_make_room(lcomm_reunion *reunion, int seats);
+
+/* Of a newcomer: nobody knows it, and it listens nowhere. NULL without memory. */
+lcomm_reunion *lcomm_reunion_of_newcomer(const lcomm_launcher_env *place);
+
+/* Where this rank listens, for those that it meets over `store`; and where ranks of the store are
+ * that said so, from here. UNSUPPORTED for one that cannot be met. */
+lcomm_reunion_address lcomm_reunion_address_here(const lcomm_reunion *reunion,
+                                                 const lcomm_store *store);
+lcomm_status lcomm_reunion_resolve(const lcomm_store *store, int rank, lcomm_reunion_address *it);
 
 /* ------------------------------------------------------------------ meeting */
 
@@ -67,8 +86,9 @@ typedef struct lcomm_survivors {
   lcomm_reunion_list list;
 } lcomm_survivors;
 
-/* Meet all members that live; who is silent for timeout_s is left out. Collective over those that
- * live; list.seats has room for all seats. Errors, with the thread's sentence: TIMEOUT (too many
+/* Meet all members that live; who is silent for timeout_s is left out. Where the host admits
+ * newcomers and no rank is lost, those at its door are met as well. Collective over those that
+ * live. Errors, with the thread's sentence: TIMEOUT (too many
  * are silent; nobody is met until `until_s`), MISMATCH (refused), SYSTEM, MEMORY. */
 lcomm_status lcomm_reunion_meet(lcomm_reunion *reunion, double timeout_s, double until_s,
                                 lcomm_survivors *found);
@@ -95,7 +115,13 @@ lcomm_reunion_answer lcomm_reunion_call(lcomm_reunion *reunion, int seat, double
 lcomm_status lcomm_reunion_host(lcomm_reunion *reunion, double timeout_s, double until_s,
                                 lcomm_survivors *found);
 
-/* Is this seat a member? Does nobody listen there? The latter connects, for a moment. */
+/* A newcomer knocks at the door at the other end of `fd`, which becomes its own, and waits for the
+ * list. */
+lcomm_reunion_answer lcomm_reunion_knock(lcomm_reunion *reunion, int fd, double until_s,
+                                         lcomm_survivors *found, lcomm_status *status);
+
+/* Is this seat a member, or a guest? Does nobody listen there? The latter connects, for a moment.
+ */
 bool lcomm_reunion_has(const lcomm_reunion *reunion, int seat);
 bool lcomm_reunion_is_dead(const lcomm_reunion *reunion, int seat);
 

@@ -15,6 +15,8 @@
 #include "libcomm/bootstrap/store/store_internal.h"
 
 static const double CONNECT_S = 5; /* to a host whose system answers */
+enum { SEATS_MORE = 1 << 14 };     /* in a list than this rank knows of */
+_Static_assert(4 * SEATS_MORE > LCOMM_STORE_REASON_MAX, "a reason has room where a list has");
 
 typedef struct dialogue {
   lcomm_reunion *reunion;
@@ -32,7 +34,12 @@ bool lcomm_reunion_has(const lcomm_reunion *reunion, int seat) {
   while (i < reunion->count && reunion->members[i] != seat) {
     i++;
   }
-  return i < reunion->count;
+  int first = reunion->guest_count > 0 ? reunion->guests[0] : 0; /* they follow each other */
+  return i < reunion->count || (seat >= first && seat < first + reunion->guest_count);
+}
+
+static bool is_newcomer(const dialogue *d) {
+  return d->reunion->seat < 0;
 }
 
 static int connect_to(const lcomm_reunion *reunion, int seat, double limit_s) {
@@ -50,14 +57,15 @@ bool lcomm_reunion_is_dead(const lcomm_reunion *reunion, int seat) {
   return false;
 }
 
-/* Seats are ranks from 1 on there: the host is rank 0 of the meeting, whatever its seat. */
+/* Seats are ranks from 1 on there: the host is rank 0 of the meeting, whatever its seat. Ranks may
+ * know of other numbers of seats, so none is told. */
 static lcomm_status greet(const dialogue *d) {
   uint8_t bytes[LCOMM_STORE_HANDSHAKE_SIZE];
   const lcomm_launcher_env *place = &d->reunion->place;
   lcomm_identity self;
   lcomm_identity_self(&self);
-  lcomm_store_handshake hello = {.rank = (uint32_t)d->reunion->seat + 1,
-                                 .world_size = (uint32_t)d->reunion->seats + 1,
+  lcomm_store_handshake hello = {.rank = is_newcomer(d) ? LCOMM_STORE_NEWCOMER
+                                                        : (uint32_t)d->reunion->seat + 1,
                                  .process = d->reunion->process,
                                  .attempt = ++d->reunion->attempt};
   memcpy(hello.host, self.host, sizeof(hello.host));
@@ -72,28 +80,35 @@ static lcomm_reunion_answer end(dialogue *d) {
     return LCOMM_REUNION_AGAIN;
   }
   bool other_job = reason.status == LCOMM_STORE_OTHER_JOB;
-  d->status = lcomm_error_thread(other_job ? LCOMM_ERR_MISMATCH : reason.status,
-                                 "the survivors, who meet at the rank that was number %d: %.900s",
-                                 d->seat, reason.text);
+  lcomm_status status = other_job ? LCOMM_ERR_MISMATCH : reason.status;
+  d->status = is_newcomer(d)
+                  ? lcomm_error_thread(status, "refused by rank 0: %.900s", reason.text)
+                  : lcomm_error_thread(
+                        status, "the survivors, who meet at the rank that was number %d: %.900s",
+                        d->seat, reason.text);
   return LCOMM_REUNION_ENDED;
 }
 
-/* The list is here. A host that leaves us out of it is none. */
+/* Is this rank where the list says? A host that leaves us out of it is none. */
+static bool is_mine(const dialogue *d, const lcomm_reunion_list *list) {
+  bool survives = list->rank < list->survivors;
+  if (is_newcomer(d)) {
+    return !survives;
+  }
+  return survives && list->rank > 0 && list->seats[list->rank] == d->reunion->seat &&
+         list->seats[0] == d->seat;
+}
+
+/* The list is here. */
 static lcomm_reunion_answer take_list(dialogue *d) {
   lcomm_reunion_list *list = &d->found->list;
-  int rank = 0;
-  if (lcomm_reunion_read_list(d->bytes, (size_t)d->inbox.frame.size, d->reunion->seats, list) !=
-      LCOMM_OK) {
+  if (lcomm_reunion_read_list(d->bytes, (size_t)d->inbox.frame.size, list) != LCOMM_OK ||
+      !is_mine(d, list)) {
     return LCOMM_REUNION_AGAIN;
   }
-  while (rank < list->survivors && list->seats[rank] != d->reunion->seat) {
-    rank++;
-  }
-  if (rank == 0 || rank == list->survivors || list->seats[0] != d->seat) {
-    return LCOMM_REUNION_AGAIN;
-  }
-  d->found->rank = rank;
-  d->status = lcomm_store_star(rank, list->survivors, &d->fd, d->timeout_s, &d->found->store);
+  d->found->rank = list->rank;
+  d->status = lcomm_store_star(list->rank, list->survivors + list->newcomers, &d->fd, d->timeout_s,
+                               &d->found->store);
   if (d->status != LCOMM_OK) {
     return LCOMM_REUNION_ENDED;
   }
@@ -142,8 +157,7 @@ static lcomm_reunion_answer listen_to_host(dialogue *d, double end_s) {
 }
 
 static lcomm_reunion_answer converse(dialogue *d, double end_s) {
-  size_t list_room = LCOMM_REUNION_LIST_HEAD + 4 * (size_t)d->reunion->seats;
-  d->room = list_room > LCOMM_STORE_REASON_MAX ? list_room : LCOMM_STORE_REASON_MAX;
+  d->room = LCOMM_REUNION_LIST_HEAD + 4 * ((size_t)d->reunion->seats + SEATS_MORE);
   d->bytes = malloc(d->room);
   d->until_s = lcomm_clock_s() + d->timeout_s;
   if (!d->bytes) {
@@ -167,6 +181,18 @@ lcomm_reunion_answer lcomm_reunion_call(lcomm_reunion *reunion, int seat, double
   if (d.fd < 0) {
     return errno == ECONNREFUSED ? LCOMM_REUNION_DEAD : LCOMM_REUNION_SILENT;
   }
+  lcomm_reunion_answer answer = converse(&d, until_s);
+  *status = d.status;
+  if (d.fd >= 0) {
+    close(d.fd);
+  }
+  return answer;
+}
+
+lcomm_reunion_answer lcomm_reunion_knock(lcomm_reunion *reunion, int fd, double until_s,
+                                         lcomm_survivors *found, lcomm_status *status) {
+  dialogue d = {
+      .reunion = reunion, .fd = fd, .timeout_s = until_s - lcomm_clock_s(), .found = found};
   lcomm_reunion_answer answer = converse(&d, until_s);
   *status = d.status;
   if (d.fd >= 0) {

@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "libcomm/base/clock.h"
 #include "libcomm/bootstrap/elastic/reunion.h"
@@ -45,6 +46,7 @@ static lcomm_status begin(hosting *h, double timeout_s) {
   h->dead = calloc((size_t)reunion->seats, sizeof *h->dead);
   h->meeting = (lcomm_store_rendezvous){
       .store = h->store,
+      .any_world = true,
       .listeners = {reunion->listener},
       .listener_count = 1,
       .missing = reunion->seats,
@@ -65,6 +67,15 @@ static void finish(hosting *h) {
   free(h->dead);
 }
 
+/* Those that are waited for: the members, then guests. */
+static int count_awaited(const lcomm_reunion *reunion) {
+  return reunion->count + reunion->guest_count;
+}
+
+static int awaited(const lcomm_reunion *reunion, int i) {
+  return i < reunion->count ? reunion->members[i] : reunion->guests[i - reunion->count];
+}
+
 /* Seats that were given up come too late. */
 static void turn_away(hosting *h) {
   for (int seat = 0; seat < h->reunion->seats; seat++) {
@@ -81,8 +92,8 @@ static void probe(hosting *h) {
   if (now_s < h->probe_s) {
     return;
   }
-  for (int i = 0; i < h->reunion->count; i++) {
-    int seat = h->reunion->members[i];
+  for (int i = 0; i < count_awaited(h->reunion); i++) {
+    int seat = awaited(h->reunion, i);
     if (!is_here(h, seat) && !h->dead[seat]) {
       h->dead[seat] = lcomm_reunion_is_dead(h->reunion, seat);
     }
@@ -91,11 +102,11 @@ static void probe(hosting *h) {
   h->probe_s = lcomm_clock_s() + h->pause_s;
 }
 
-/* Are all members here, or dead? Those that are here are looked at once more. */
+/* Are all here, or dead? Those that are here are looked at once more. */
 static bool is_complete(hosting *h) {
   bool complete = true;
-  for (int i = 0; i < h->reunion->count; i++) {
-    int seat = h->reunion->members[i];
+  for (int i = 0; i < count_awaited(h->reunion); i++) {
+    int seat = awaited(h->reunion, i);
     if (peer_of(h, seat)->fd >= 0) {
       lcomm_store_member_check(&h->meeting, seat + 1);
     }
@@ -115,14 +126,15 @@ static lcomm_status gather(hosting *h, double until_s) {
 
 static void fill_list(const hosting *h, lcomm_reunion_list *list) {
   const lcomm_reunion *reunion = h->reunion;
-  list->survivors = list->dead = 0;
-  for (int i = 0; i < reunion->count; i++) {
-    if (is_here(h, reunion->members[i])) {
-      list->seats[list->survivors++] = reunion->members[i];
+  list->survivors = list->dead = list->newcomers = list->rank = 0;
+  list->world = reunion->seats;
+  for (int i = 0; i < count_awaited(reunion); i++) {
+    if (is_here(h, awaited(reunion, i))) {
+      list->seats[list->survivors++] = awaited(reunion, i);
     }
   }
-  for (int i = 0; i < reunion->count; i++) {
-    int seat = reunion->members[i];
+  for (int i = 0; i < count_awaited(reunion); i++) {
+    int seat = awaited(reunion, i);
     if (!is_here(h, seat) && h->dead[seat]) {
       list->seats[list->survivors + list->dead++] = seat;
     }
@@ -143,27 +155,57 @@ static lcomm_status check(hosting *h, const lcomm_reunion_list *list, double tim
   return lcomm_store_fail_all(h->store);
 }
 
+/* Have all come but those that have left in order? */
+static bool is_nobody_lost(const hosting *h, const lcomm_reunion_list *list) {
+  const lcomm_reunion *reunion = h->reunion;
+  int left = 0;
+  for (int i = 0; i < reunion->leaver_count; i++) {
+    left += !is_here(h, reunion->leavers[i].seat);
+  }
+  return list->survivors + left == count_awaited(reunion);
+}
+
+static void admit(hosting *h, lcomm_reunion_list *list, int *fds) {
+  lcomm_bootstrap_object here = {.reunion = h->reunion};
+  if (h->reunion->admits && is_nobody_lost(h, list) && lcomm_reunion_look(&here) > 0) {
+    list->newcomers = lcomm_store_door_take(h->reunion->door, fds + list->survivors);
+  }
+}
+
 /* Who does not get it breaks off, which all notice in what follows. */
-static lcomm_status tell(hosting *h, const lcomm_reunion_list *list, double timeout_s,
-                         lcomm_survivors *found) {
+static void send_list(lcomm_reunion_list *list, const int *fds, uint8_t *bytes) {
   size_t size = lcomm_reunion_list_size(list);
-  uint8_t *bytes = malloc(LCOMM_STORE_HEADER_SIZE + size);
-  int *fds = calloc((size_t)list->survivors, sizeof *fds);
-  lcomm_status status = bytes && fds ? LCOMM_OK : LCOMM_ERR_MEMORY;
-  for (int i = 1; status == LCOMM_OK && i < list->survivors; i++) {
-    fds[i] = peer_of(h, list->seats[i])->fd;
-  }
-  if (status == LCOMM_OK) {
-    status = lcomm_store_star(0, list->survivors, fds, timeout_s, &found->store);
-  }
-  if (status == LCOMM_OK) {
-    lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_LIST, size}, bytes);
+  lcomm_store_pack_frame((lcomm_store_frame){LCOMM_STORE_LIST, size}, bytes);
+  for (int rank = 1; rank < list->survivors + list->newcomers; rank++) {
+    list->rank = rank;
     lcomm_reunion_pack_list(list, bytes + LCOMM_STORE_HEADER_SIZE);
+    lcomm_socket_expect(fds[rank], 0);
+    (void)lcomm_store_say_bytes(fds[rank], bytes, LCOMM_STORE_HEADER_SIZE + size);
+  }
+  list->rank = 0;
+}
+
+/* The connections become those of the store. */
+static lcomm_status tell(hosting *h, lcomm_reunion_list *list, double timeout_s,
+                         lcomm_survivors *found) {
+  uint8_t *bytes = malloc(LCOMM_STORE_HEADER_SIZE + lcomm_reunion_list_size(list));
+  int *fds = calloc((size_t)list->survivors + LCOMM_STORE_NEWCOMERS_MAX, sizeof *fds);
+  lcomm_status status = LCOMM_ERR_MEMORY;
+  if (bytes && fds) {
+    for (int i = 1; i < list->survivors; i++) {
+      fds[i] = peer_of(h, list->seats[i])->fd;
+    }
+    admit(h, list, fds);
+    status = lcomm_store_star(0, list->survivors + list->newcomers, fds, timeout_s, &found->store);
+  }
+  for (int i = 0; status != LCOMM_OK && i < list->newcomers; i++) {
+    close(fds[list->survivors + i]);
   }
   for (int i = 1; status == LCOMM_OK && i < list->survivors; i++) {
-    lcomm_socket_expect(fds[i], 0);
-    (void)lcomm_store_say_bytes(fds[i], bytes, LCOMM_STORE_HEADER_SIZE + size);
     peer_of(h, list->seats[i])->fd = -1;
+  }
+  if (status == LCOMM_OK) {
+    send_list(list, fds, bytes);
   }
   free(bytes);
   free(fds);
@@ -176,6 +218,9 @@ lcomm_status lcomm_reunion_host(lcomm_reunion *reunion, double timeout_s, double
   hosting h = {.reunion = reunion};
   double end_s = lcomm_clock_s() + timeout_s;
   lcomm_status status = begin(&h, timeout_s);
+  if (status == LCOMM_OK && lcomm_reunion_list_make_room(&found->list, reunion->seats)) {
+    status = lcomm_error_thread(LCOMM_ERR_MEMORY, "lcomm_shrink: out of memory");
+  }
   if (status == LCOMM_OK) {
     status = gather(&h, end_s < until_s ? end_s : until_s);
   }

@@ -3,6 +3,9 @@
 
 #include "libcomm/bootstrap/elastic/reunion_wire.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "codecs/little_endian.h"
 
 void lcomm_reunion_pack_address(const lcomm_reunion_address *it, uint8_t *bytes) {
@@ -26,20 +29,35 @@ size_t lcomm_reunion_list_size(const lcomm_reunion_list *list) {
   return LCOMM_REUNION_LIST_HEAD + 4 * (size_t)(list->survivors + list->dead);
 }
 
+lcomm_status lcomm_reunion_list_make_room(lcomm_reunion_list *list, int seats) {
+  if (seats <= list->room) {
+    return LCOMM_OK;
+  }
+  int *bigger = realloc(list->seats, (size_t)seats * sizeof *bigger);
+  if (!bigger) {
+    return LCOMM_ERR_MEMORY;
+  }
+  list->seats = bigger;
+  list->room = seats;
+  return LCOMM_OK;
+}
+
 void lcomm_reunion_pack_list(const lcomm_reunion_list *list, uint8_t *bytes) {
-  lcomm_le_put(bytes, (uint64_t)list->survivors, 4);
-  lcomm_le_put(bytes + 4, (uint64_t)list->dead, 4);
+  int head[] = {list->survivors, list->dead, list->newcomers, list->world, list->rank, 0};
+  for (int i = 0; i < 6; i++) {
+    lcomm_le_put(bytes + 4 * i, (uint64_t)head[i], 4);
+  }
   for (int i = 0; i < list->survivors + list->dead; i++) {
     lcomm_le_put(bytes + LCOMM_REUNION_LIST_HEAD + 4 * (size_t)i, (uint64_t)list->seats[i], 4);
   }
 }
 
 /* Seats of the survivors and of the dead ascend, each for themselves; nobody is both. */
-static bool is_sound(const lcomm_reunion_list *list, int seats) {
+static bool is_sound(const lcomm_reunion_list *list) {
   int all = list->survivors + list->dead, other = list->survivors;
   for (int i = 0; i < all; i++) {
     bool first = i == 0 || i == list->survivors;
-    if (list->seats[i] >= seats || (!first && list->seats[i] <= list->seats[i - 1])) {
+    if (list->seats[i] >= list->world || (!first && list->seats[i] <= list->seats[i - 1])) {
       return false;
     }
   }
@@ -54,23 +72,93 @@ static bool is_sound(const lcomm_reunion_list *list, int seats) {
   return true;
 }
 
-lcomm_status lcomm_reunion_read_list(const uint8_t *bytes, size_t size, int seats,
-                                     lcomm_reunion_list *list) {
-  if (size < LCOMM_REUNION_LIST_HEAD) {
-    return LCOMM_ERR_WIRE;
-  }
+static bool read_head(const uint8_t *bytes, size_t size, lcomm_reunion_list *list) {
   uint64_t survivors = lcomm_le_get(bytes, 4), dead = lcomm_le_get(bytes + 4, 4);
-  if (survivors == 0 || survivors + dead > (uint64_t)seats ||
+  uint64_t newcomers = lcomm_le_get(bytes + 8, 4), world = lcomm_le_get(bytes + 12, 4);
+  uint64_t rank = lcomm_le_get(bytes + 16, 4);
+  if (survivors == 0 || survivors + dead > world || world + newcomers > LCOMM_REUNION_SEATS_MAX ||
+      rank >= survivors + newcomers || lcomm_le_get(bytes + 20, 4) != 0 ||
       size != LCOMM_REUNION_LIST_HEAD + 4 * (survivors + dead)) {
-    return LCOMM_ERR_WIRE;
+    return false;
   }
   list->survivors = (int)survivors;
   list->dead = (int)dead;
-  for (size_t i = 0; i < survivors + dead; i++) {
-    uint64_t seat = lcomm_le_get(bytes + LCOMM_REUNION_LIST_HEAD + 4 * i, 4);
-    list->seats[i] = seat < (uint64_t)seats ? (int)seat : seats;
+  list->newcomers = (int)newcomers;
+  list->world = (int)world;
+  list->rank = (int)rank;
+  return true;
+}
+
+lcomm_status lcomm_reunion_read_list(const uint8_t *bytes, size_t size, lcomm_reunion_list *list) {
+  if (size < LCOMM_REUNION_LIST_HEAD || !read_head(bytes, size, list)) {
+    return LCOMM_ERR_WIRE;
   }
-  return is_sound(list, seats) ? LCOMM_OK : LCOMM_ERR_WIRE;
+  LCOMM_TRY(lcomm_reunion_list_make_room(list, list->survivors + list->dead));
+  for (int i = 0; i < list->survivors + list->dead; i++) {
+    uint64_t seat = lcomm_le_get(bytes + LCOMM_REUNION_LIST_HEAD + 4 * (size_t)i, 4);
+    list->seats[i] = seat < (uint64_t)list->world ? (int)seat : list->world;
+  }
+  return is_sound(list) ? LCOMM_OK : LCOMM_ERR_WIRE;
+}
+
+/* ----------------------------------------------------------- introductions */
+
+enum {
+  AT_TIMEOUT = LCOMM_REUNION_ADDRESS_SIZE,
+  AT_PROGRESS = AT_TIMEOUT + 8,
+  AT_NODES = AT_PROGRESS + 4,
+  AT_RANKS = AT_NODES + 4,
+  AT_LEFT = AT_RANKS + 4,
+  AT_TRANSPORT = AT_LEFT + 4,
+  AT_NAME = AT_TRANSPORT + LCOMM_TRANSPORT_NAMES_MAX,
+  AT_POLICY = AT_NAME + LCOMM_COMM_NAME_MAX
+};
+
+_Static_assert(AT_POLICY + LCOMM_POLICY_MAX == LCOMM_REUNION_INTRODUCTION_SIZE,
+               "the policy is the end");
+
+void lcomm_reunion_pack_introduction(const lcomm_reunion_introduction *it, uint8_t *bytes) {
+  uint64_t timeout = 0;
+  memcpy(&timeout, &it->timeout_s, sizeof(timeout));
+  lcomm_reunion_pack_address(&it->address, bytes);
+  lcomm_le_put(bytes + AT_TIMEOUT, timeout, 8);
+  lcomm_le_put(bytes + AT_PROGRESS, it->progress, 4);
+  lcomm_le_put(bytes + AT_NODES, it->nodes, 4);
+  lcomm_le_put(bytes + AT_RANKS, it->ranks_before, 4);
+  lcomm_le_put(bytes + AT_LEFT, it->left, 4);
+  memcpy(bytes + AT_TRANSPORT, it->transport, sizeof(it->transport));
+  memcpy(bytes + AT_NAME, it->name, sizeof(it->name));
+  memcpy(bytes + AT_POLICY, it->policy, sizeof(it->policy));
+}
+
+/* Text that ends, with zeros behind it, and can be shown. */
+static bool take_text(const uint8_t *bytes, char *text, size_t size) {
+  memcpy(text, bytes, size);
+  size_t length = strnlen(text, size);
+  for (size_t i = 0; i < size; i++) {
+    bool fits = i < length ? bytes[i] >= 0x20 && bytes[i] != 0x7f : bytes[i] == 0;
+    if (!fits) {
+      return false;
+    }
+  }
+  return length < size;
+}
+
+lcomm_status lcomm_reunion_read_introduction(const uint8_t *bytes, lcomm_reunion_introduction *it) {
+  uint64_t timeout = lcomm_le_get(bytes + AT_TIMEOUT, 8);
+  LCOMM_TRY(lcomm_reunion_read_address(bytes, &it->address));
+  memcpy(&it->timeout_s, &timeout, sizeof(timeout));
+  it->progress = (uint32_t)lcomm_le_get(bytes + AT_PROGRESS, 4);
+  it->nodes = (uint32_t)lcomm_le_get(bytes + AT_NODES, 4);
+  it->ranks_before = (uint32_t)lcomm_le_get(bytes + AT_RANKS, 4);
+  it->left = (uint32_t)lcomm_le_get(bytes + AT_LEFT, 4);
+  bool numbers = it->timeout_s > 0 && it->timeout_s < 1e9 && it->progress <= LCOMM_PROGRESS_AUTO &&
+                 it->nodes <= LCOMM_REUNION_SEATS_MAX &&
+                 it->ranks_before <= LCOMM_REUNION_SEATS_MAX && it->left <= it->ranks_before;
+  bool texts = take_text(bytes + AT_TRANSPORT, it->transport, sizeof(it->transport)) &&
+               take_text(bytes + AT_NAME, it->name, sizeof(it->name)) &&
+               take_text(bytes + AT_POLICY, it->policy, sizeof(it->policy));
+  return numbers && texts ? LCOMM_OK : LCOMM_ERR_WIRE;
 }
 
 /* ------------------------------------------------------------------- votes */

@@ -92,13 +92,14 @@ lcomm_status lcomm_shrink_make(lcomm_comm *comm, const char *call, lcomm_comm **
                         .reunion = comm->bootstrap.reunion,
                         .timeout_s = comm->settings.timeout_s,
                         .until_s = lcomm_clock_s() + PATIENCE * comm->settings.timeout_s,
-                        .found.list.seats = calloc(seats, sizeof(int)),
                         .kept = 1,
                         .prepared.members = calloc(seats, sizeof(int))};
-  lcomm_status status = it.found.list.seats && it.prepared.members
-                            ? go_through_rounds(&it)
-                            : lcomm_error_thread(LCOMM_ERR_MEMORY, "out of memory");
+  lcomm_status status = it.prepared.members ? go_through_rounds(&it)
+                                            : lcomm_error_thread(LCOMM_ERR_MEMORY, "out of memory");
   lcomm_shrink_drop(&it.prepared);
+  it.reunion->guests = NULL;
+  it.reunion->guest_count = 0;
+  it.reunion->admits = false;
   free(it.prepared.members);
   free(it.found.list.seats);
   free(it.blocks);

@@ -15,26 +15,45 @@ typedef struct lcomm_shrink_prepared {
   lcomm_comm *comm; /* NULL: none */
   uint32_t generation;
   int *members, count; /* seats, ascending; room for all */
+  int newcomers;       /* the last of them */
   lcomm_carry carry;   /* its tensors, which go back where it is dropped */
   double kept;         /* share of what the caller's communicator kept that it has */
 } lcomm_shrink_prepared;
 
 typedef struct lcomm_shrinking {
   const char *call; /* lcomm_shrink or lcomm_regroup */
-  lcomm_comm *comm; /* of the caller */
+  lcomm_comm *comm; /* of the caller; NULL: a newcomer, without a base */
   lcomm_comm *base; /* of the generation that was confirmed last; most often the caller's */
   lcomm_reunion *reunion;
   double timeout_s, until_s;
   lcomm_survivors found;
   lcomm_shrink_prepared prepared;
-  uint32_t generation; /* that is being made */
-  bool finished;       /* this rank has finished a step meanwhile */
-  double kept;         /* as of what is prepared, of the base */
-  bool empty;          /* what tensors remember cannot be carried over, ... */
-  double carried;      /* ... or this share of it, from the base */
-  uint32_t *blocks;    /* that each of the survivors brings of it */
-  int left;            /* ranks of the caller's communicator that left in order */
+  uint32_t generation;              /* that is being made */
+  bool finished;                    /* this rank has finished a step meanwhile */
+  double kept;                      /* as of what is prepared, of the base */
+  bool empty;                       /* what tensors remember cannot be carried over, ... */
+  double carried;                   /* ... or this share of it, from the base */
+  uint32_t *blocks;                 /* that each of the survivors brings of it */
+  int left;                         /* ranks of the caller's communicator that left in order */
+  uint64_t steps;                   /* that are finished on all */
+  lcomm_reunion_introduction first; /* what rank 0 says where there are newcomers */
 } lcomm_shrinking;
+
+/* Ranks of what is being made. */
+static inline int lcomm_shrink_count(const lcomm_shrinking *it) {
+  return it->found.list.survivors + it->found.list.newcomers;
+}
+
+/* Where there are newcomers: all learn of rank 0 what they make, and of all where these can be met.
+ * Not where the store failed: *met becomes false. */
+lcomm_status lcomm_shrink_introduce(lcomm_shrinking *it, const int *ranks, bool *met);
+
+/* All is as in the base; with newcomers as rank 0 says. The texts are those of `it`. */
+lcomm_config lcomm_shrink_config(const lcomm_shrinking *it, const int *ranks);
+
+/* The round of a newcomer, which has the list: `it` has no communicator, and a base where it is
+ * over. Errors likewise. */
+lcomm_status lcomm_shrink_arrive(lcomm_shrinking *it, bool *over);
 
 /* May this communicator go on as another one? `call` is named. UNSUPPORTED, with its sentence. */
 lcomm_status lcomm_shrink_check(lcomm_comm *comm, const char *call);
@@ -53,8 +72,10 @@ bool lcomm_shrink_decide(const lcomm_standing *all, int count, uint64_t *steps);
 /* All that live stand at the same step. Not where the store failed: *met becomes false. */
 lcomm_status lcomm_shrink_settle(lcomm_shrinking *it, bool *met);
 
-/* The tensors of the base go over into the communicator that is prepared. Its status. */
+/* The tensors of the base go over into the communicator that is prepared. Its status. With
+ * newcomers, who have none yet, what is remembered of them is held there until the first step. */
 lcomm_status lcomm_shrink_carry(lcomm_shrinking *it);
+lcomm_status lcomm_shrink_hold(lcomm_shrinking *it);
 
 /* One round. *over: `base` is confirmed and was not before. Else, without an error, the ranks meet
  * again: somebody has died meanwhile. Errors are final, with the thread's sentence. */
@@ -69,7 +90,7 @@ typedef enum lcomm_shrink_moment {
   LCOMM_SHRINK_BEGUN,    /* before the meeting */
   LCOMM_SHRINK_MET,      /* the list is known */
   LCOMM_SHRINK_VOTED,    /* the votes are known */
-  LCOMM_SHRINK_SETTLED,  /* all stand at one step */
+  LCOMM_SHRINK_SETTLED,  /* all stand at one step, and newcomers are introduced */
   LCOMM_SHRINK_MADE,     /* the communicator has no tensors yet */
   LCOMM_SHRINK_PREPARED, /* the communicator is whole */
   LCOMM_SHRINK_CONFIRMED /* all have said so */

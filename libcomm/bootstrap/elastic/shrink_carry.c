@@ -42,9 +42,12 @@ static void add_inherited(const lcomm_shrinking *it, lcomm_standing *standing) {
 
 static bool exchange(const lcomm_shrinking *it, lcomm_standing *all) {
   uint8_t mine[LCOMM_REUNION_STANDING_SIZE];
-  int count = it->found.list.survivors;
-  lcomm_standing standing = lcomm_standing_get(it->base);
-  add_inherited(it, &standing);
+  int count = lcomm_shrink_count(it);
+  lcomm_standing standing = {.steps = 0};
+  if (it->base) {
+    standing = lcomm_standing_get(it->base);
+    add_inherited(it, &standing);
+  }
   uint8_t *bytes = calloc((size_t)count, sizeof(mine));
   lcomm_reunion_pack_standing(&standing, mine);
   bool good = bytes && lcomm_store_allgather(it->found.store, mine, bytes, sizeof(mine)) == 0;
@@ -76,8 +79,7 @@ static bool any_regroups(const lcomm_standing *all, int count) {
 /* From the same standings on all ranks. Share of the base's residuals that is carried over. */
 static lcomm_status settle(lcomm_shrinking *it, const lcomm_standing *all) {
   int count = it->found.list.survivors;
-  uint64_t steps = 0;
-  if (!lcomm_shrink_decide(all, count, &steps)) {
+  if (!lcomm_shrink_decide(all, count, &it->steps)) {
     return lcomm_error_thread(LCOMM_ERR_MISMATCH,
                               "the survivors have finished different numbers of steps; all ranks "
                               "make the same steps");
@@ -87,12 +89,12 @@ static lcomm_status settle(lcomm_shrinking *it, const lcomm_standing *all) {
     it->blocks[i] = all[i].blocks;
   }
   it->carried = it->empty ? 0 : count_kept(all, count);
-  it->finished |= lcomm_standing_settle(it->base, steps);
+  it->finished |= it->base && lcomm_standing_settle(it->base, it->steps);
   return LCOMM_OK;
 }
 
 lcomm_status lcomm_shrink_settle(lcomm_shrinking *it, bool *met) {
-  size_t count = (size_t)it->found.list.survivors;
+  size_t count = (size_t)lcomm_shrink_count(it);
   lcomm_standing *all = calloc(count, sizeof *all);
   free(it->blocks);
   it->blocks = calloc(count, sizeof *it->blocks);
@@ -104,38 +106,102 @@ lcomm_status lcomm_shrink_settle(lcomm_shrinking *it, bool *met) {
 
 /* ---------------------------------------------------------------- carrying */
 
-/* The first of the blocks is this rank's own, and the caller's to free. */
-static lcomm_status write_blocks(const lcomm_shrinking *it, lcomm_carry_block *blocks) {
-  int count = 1;
-  LCOMM_TRY(lcomm_carry_write(it->base, it->empty, &blocks[0]));
+/* What this rank brings. */
+typedef struct bringing {
+  lcomm_carry_block own;   /* written here */
+  lcomm_carry_block *mine; /* all of them, others' memory */
+  uint32_t count;
+} bringing;
+
+static void add(bringing *it, const lcomm_carry_block *blocks, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    it->mine[it->count++] = blocks[i];
+  }
+}
+
+/* What was held for newcomers, or what this rank writes; and what it inherits. */
+static lcomm_status find_blocks(const lcomm_shrinking *it, bringing *b) {
+  const lcomm_carry_held *held = it->base ? it->base->changes.held : NULL;
+  size_t most = (size_t)it->reunion->leaver_count + (held ? held->count : 1);
+  b->mine = calloc(most + 1, sizeof *b->mine);
+  if (!b->mine) {
+    return LCOMM_ERR_MEMORY;
+  }
+  if (held) {
+    add(b, held->mine, held->count);
+  } else if (it->base && it->base->tensors->count > 0) {
+    LCOMM_TRY(lcomm_carry_write(it->base, it->empty, &b->own));
+    add(b, &b->own, 1);
+  }
   for (int i = 0; i < it->reunion->leaver_count; i++) {
     if (inherits(it, &it->reunion->leavers[i])) {
-      blocks[count++] = it->reunion->leavers[i].block;
+      add(b, &it->reunion->leavers[i].block, 1);
     }
   }
   return LCOMM_OK;
 }
 
-static lcomm_status move_and_load(lcomm_shrinking *it, lcomm_carry_block *mine) {
+/* The tensors of the base go over; the others wait for a rank where this fails. */
+static lcomm_status bring_over(lcomm_shrinking *it, bringing *b) {
   lcomm_comm *to = it->prepared.comm;
-  lcomm_carry_blocks blocks = {.mine = mine, .counts = it->blocks};
-  lcomm_status status = mine ? write_blocks(it, mine) : LCOMM_ERR_MEMORY;
-  if (status == LCOMM_OK) {
+  lcomm_status status = find_blocks(it, b);
+  if (status == LCOMM_OK && it->base) {
     status = lcomm_carry_move(&it->prepared.carry, it->base, to);
   }
-  if (status != LCOMM_OK) { /* the others wait for this rank */
-    return lcomm_fail(to, status, "%s: out of memory for the tensors' state", it->call);
-  }
-  return lcomm_carry_load(&it->prepared.carry, &blocks);
+  it->prepared.kept = it->kept * it->carried;
+  return status == LCOMM_OK
+             ? LCOMM_OK
+             : lcomm_fail(to, status, "%s: out of memory for the tensors' state", it->call);
 }
 
 lcomm_status lcomm_shrink_carry(lcomm_shrinking *it) {
-  lcomm_carry_block *mine = calloc((size_t)it->reunion->leaver_count + 1, sizeof *mine);
-  lcomm_status status = move_and_load(it, mine);
-  if (mine) {
-    free(mine[0].bytes);
+  bringing b = {.count = 0};
+  lcomm_status status = bring_over(it, &b);
+  if (status == LCOMM_OK) {
+    lcomm_carry_blocks blocks = {.mine = b.mine, .counts = it->blocks};
+    status = lcomm_carry_load(&it->prepared.carry, &blocks);
   }
-  free(mine);
-  it->prepared.kept = it->kept * it->carried;
+  free(b.own.bytes);
+  free(b.mine);
+  return status;
+}
+
+static lcomm_status hold(lcomm_shrinking *it, const bringing *b) {
+  lcomm_comm *to = it->prepared.comm;
+  const lcomm_carry_held *before = it->base ? it->base->changes.held : NULL;
+  lcomm_carry_held held = {.mine = b->mine,
+                           .count = b->count,
+                           .counts = it->blocks,
+                           .ranks_before =
+                               before ? before->ranks_before : (int)it->first.ranks_before};
+  if (it->base) {
+    lcomm_standing standing = lcomm_standing_get(it->base);
+    add_inherited(it, &standing);
+    held.kept = standing.kept;
+    held.all = standing.all;
+  }
+  uint32_t all = 0;
+  for (int rank = 0; rank < to->size; rank++) {
+    all += it->blocks[rank];
+  }
+  if (all == 0) { /* there are no tensors */
+    return LCOMM_OK;
+  }
+  to->deferred.step = it->steps;
+  lcomm_carry_freeze(&it->prepared.carry);
+  return lcomm_carry_hold(to, &held) == LCOMM_OK
+             ? LCOMM_OK
+             : lcomm_fail(to, LCOMM_ERR_MEMORY, "%s: out of memory for the tensors' state",
+                          it->call);
+}
+
+lcomm_status lcomm_shrink_hold(lcomm_shrinking *it) {
+  bringing b = {.count = 0};
+  lcomm_status status = bring_over(it, &b);
+  if (status == LCOMM_OK) {
+    status = hold(it, &b);
+  }
+  free(b.own.bytes);
+  free(b.mine);
   return status;
 }

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/api/policy_query.h"
 #include "libcomm/base/clock.h"
 #include "libcomm/base/verdict.h"
 #include "libcomm/bootstrap/elastic/shrink.h"
@@ -45,7 +44,7 @@ static bool must_refuse(const lcomm_shrinking *it) {
 
 static bool exchange_votes(lcomm_shrinking *it, lcomm_reunion_vote *votes) {
   uint8_t mine[LCOMM_REUNION_VOTE_SIZE];
-  int count = it->found.list.survivors;
+  int count = lcomm_shrink_count(it);
   lcomm_reunion_vote vote = {.confirmed = it->reunion->generation,
                              .prepared = it->prepared.generation,
                              .refuses = must_refuse(it)};
@@ -59,7 +58,7 @@ static bool exchange_votes(lcomm_shrinking *it, lcomm_reunion_vote *votes) {
   return good;
 }
 
-/* From the same votes on all ranks. */
+/* From the same votes on all ranks; newcomers have none. */
 static lcomm_status count_votes(const lcomm_shrinking *it, const lcomm_reunion_vote *votes,
                                 uint32_t *confirmed, uint32_t *highest) {
   int count = it->found.list.survivors;
@@ -111,7 +110,7 @@ static void take_over(lcomm_shrinking *it) {
   memcpy(reunion->members, it->prepared.members, (size_t)reunion->count * sizeof(int));
   it->prepared.comm = NULL;
   it->prepared.generation = 0;
-  if (before != it->comm) {
+  if (before && before != it->comm) {
     lcomm_retire(before);
     lcomm_release(before);
   }
@@ -119,7 +118,7 @@ static void take_over(lcomm_shrinking *it) {
 
 static lcomm_status vote(lcomm_shrinking *it, bool *met) {
   uint32_t confirmed = 0, highest = 0;
-  lcomm_reunion_vote *votes = calloc((size_t)it->found.list.survivors, sizeof *votes);
+  lcomm_reunion_vote *votes = calloc((size_t)lcomm_shrink_count(it), sizeof *votes);
   *met = votes && exchange_votes(it, votes);
   lcomm_status status =
       *met ? count_votes(it, votes, &confirmed, &highest) : LCOMM_OK; /* the others notice */
@@ -153,37 +152,30 @@ static bool find_ranks(const lcomm_shrinking *it, int *ranks) {
   return true;
 }
 
-/* All is as in the base. */
-static lcomm_config take_config(const lcomm_shrinking *it, const int *ranks) {
-  const lcomm_comm *base = it->base;
-  lcomm_config config = LCOMM_CONFIG_INIT;
-  config.policy = base->settings.policy_text;
-  config.transport = base->settings.transport;
-  config.timeout_s = base->settings.timeout_s;
-  config.progress = base->settings.progress;
-  config.nodes = lcomm_policy_query_posed_nodes(base, ranks, it->found.list.survivors);
-  return config;
-}
-
 static lcomm_status make(lcomm_shrinking *it, const int *ranks, lcomm_comm **made) {
-  lcomm_config config = take_config(it, ranks);
+  lcomm_config config = lcomm_shrink_config(it, ranks);
   lcomm_bootstrap_object bootstrap = {.base = {.rank = it->found.rank,
-                                               .world_size = it->found.list.survivors,
+                                               .world_size = lcomm_shrink_count(it),
                                                .context = it->found.store,
                                                .allgather = lcomm_store_allgather},
                                       .elastic = true,
                                       .world = {.rank = -1}};
+  const char *name = it->base ? it->base->identity.name : it->first.name;
   LCOMM_TRY(lcomm_comm_create(&bootstrap, &config, made));
-  return it->base->identity.name[0] ? lcomm_name_set(*made, it->base->identity.name) : LCOMM_OK;
+  return name[0] ? lcomm_name_set(*made, name) : LCOMM_OK;
 }
 
 static void keep(lcomm_shrinking *it, lcomm_comm *made) {
   const lcomm_reunion_list *list = &it->found.list;
   it->prepared.comm = made;
   it->prepared.generation = it->generation;
-  it->prepared.count = list->survivors;
+  it->prepared.count = lcomm_shrink_count(it);
+  it->prepared.newcomers = list->newcomers;
   it->prepared.kept = it->kept;
   memcpy(it->prepared.members, list->seats, (size_t)list->survivors * sizeof(int));
+  for (int i = 0; i < list->newcomers; i++) {
+    it->prepared.members[list->survivors + i] = list->world + i;
+  }
 }
 
 static bool has_store_failed(const lcomm_shrinking *it) {
@@ -195,7 +187,9 @@ static bool has_store_failed(const lcomm_shrinking *it) {
 static lcomm_status fill(lcomm_shrinking *it, bool *met) {
   lcomm_comm *made = it->prepared.comm;
   lcomm_status status = lcomm_costs_measure(made);
-  if (status == LCOMM_OK) {
+  if (status == LCOMM_OK && it->found.list.newcomers > 0) {
+    status = lcomm_shrink_hold(it);
+  } else if (status == LCOMM_OK) {
     status = lcomm_shrink_carry(it);
   }
   if (status == LCOMM_OK) {
@@ -206,18 +200,9 @@ static lcomm_status fill(lcomm_shrinking *it, bool *met) {
 }
 
 /* *met becomes false where somebody has died. */
-static lcomm_status prepare(lcomm_shrinking *it, bool *met) {
+static lcomm_status prepare(lcomm_shrinking *it, const int *ranks, bool *met) {
   lcomm_comm *made = NULL;
-  int *ranks = calloc((size_t)it->found.list.survivors, sizeof *ranks);
-  if (!ranks) {
-    return lcomm_error_thread(LCOMM_ERR_MEMORY, "lcomm_shrink: out of memory");
-  }
-  lcomm_status status =
-      find_ranks(it, ranks)
-          ? make(it, ranks, &made)
-          : lcomm_error_thread(LCOMM_ERR_TIMEOUT, "a rank that was given up came to the meeting of "
-                                                  "the survivors; start it anew");
-  free(ranks);
+  lcomm_status status = make(it, ranks, &made);
   if (made) {
     keep(it, made);
   }
@@ -229,22 +214,56 @@ static lcomm_status prepare(lcomm_shrinking *it, bool *met) {
   return *met ? fill(it, met) : LCOMM_OK;
 }
 
+static lcomm_status introduce_and_prepare(lcomm_shrinking *it, bool *met) {
+  int *ranks = calloc((size_t)it->found.list.survivors, sizeof *ranks);
+  if (!ranks) {
+    return lcomm_error_thread(LCOMM_ERR_MEMORY, "%s: out of memory", it->call);
+  }
+  lcomm_status status =
+      !it->base || find_ranks(it, ranks)
+          ? LCOMM_OK
+          : lcomm_error_thread(LCOMM_ERR_TIMEOUT, "a rank that was given up came to the meeting of "
+                                                  "the survivors; start it anew");
+  if (status == LCOMM_OK && it->found.list.newcomers > 0) {
+    status = lcomm_shrink_introduce(it, ranks, met);
+  }
+  *met = *met && passes(LCOMM_SHRINK_SETTLED);
+  if (status == LCOMM_OK && *met) {
+    status = prepare(it, ranks, met);
+  }
+  free(ranks);
+  return status;
+}
+
 /* --------------------------------------------------------------- confirming */
 
+/* What there was before; a newcomer has it from rank 0. */
+static void tell_changes(lcomm_shrinking *it) {
+  lcomm_regrouped *told = &it->reunion->regrouped;
+  int joined = it->found.list.newcomers;
+  *told = (lcomm_regrouped){.ranks_before = it->comm ? it->comm->size : (int)it->first.ranks_before,
+                            .left = it->comm ? it->left : (int)it->first.left,
+                            .joined = joined,
+                            .is_newcomer = !it->comm,
+                            .steps = it->steps};
+  told->lost = told->ranks_before - (it->base->size - joined) - told->left;
+}
+
 static void confirm(lcomm_shrinking *it) {
+  lcomm_reunion *reunion = it->reunion;
   take_over(it);
-  int lost = it->comm->size - it->base->size - it->left;
-  it->reunion->regrouped = (lcomm_regrouped){.ranks_before = it->comm->size,
-                                             .left = it->left,
-                                             .lost = lost,
-                                             .steps = it->base->deferred.step};
-  it->reunion->shrunk = (lcomm_shrunk){.ranks_before = it->comm->size,
-                                       .lost = lost,
-                                       .steps = it->base->deferred.step,
-                                       .finished = it->finished,
-                                       .lost_residual = 1 - it->kept};
-  it->base->bootstrap.reunion = it->reunion;
+  tell_changes(it);
+  it->base->bootstrap.reunion = reunion;
+  it->base->bootstrap.look = lcomm_reunion_look;
   it->base->bootstrap.release = lcomm_reunion_release;
+  if (!it->comm) {
+    return;
+  }
+  reunion->shrunk = (lcomm_shrunk){.ranks_before = it->comm->size,
+                                   .lost = reunion->regrouped.lost,
+                                   .steps = it->base->deferred.step,
+                                   .finished = it->finished,
+                                   .lost_residual = 1 - it->kept};
   it->comm->bootstrap.reunion = NULL;
   atomic_store(&it->base->changes.asked, atomic_load(&it->comm->changes.asked));
 }
@@ -253,7 +272,7 @@ static void confirm(lcomm_shrinking *it) {
 static lcomm_status agree(lcomm_shrinking *it, bool *over) {
   lcomm_verdict verdict;
   lcomm_bootstrap among = {.rank = it->found.rank,
-                           .world_size = it->found.list.survivors,
+                           .world_size = lcomm_shrink_count(it),
                            .context = it->found.store,
                            .allgather = lcomm_store_allgather};
   lcomm_status status = lcomm_verdict_gather(&among, LCOMM_OK, &verdict);
@@ -269,8 +288,7 @@ static lcomm_status go_on(lcomm_shrinking *it, bool *over) {
   LCOMM_TRY(met ? vote(it, &met) : LCOMM_OK);
   met = met && passes(LCOMM_SHRINK_VOTED);
   LCOMM_TRY(met ? lcomm_shrink_settle(it, &met) : LCOMM_OK);
-  met = met && passes(LCOMM_SHRINK_SETTLED);
-  LCOMM_TRY(met ? prepare(it, &met) : LCOMM_OK);
+  LCOMM_TRY(met ? introduce_and_prepare(it, &met) : LCOMM_OK);
   if (!met) {
     lcomm_shrink_drop(&it->prepared);
     return LCOMM_OK;
@@ -278,14 +296,39 @@ static lcomm_status go_on(lcomm_shrinking *it, bool *over) {
   return passes(LCOMM_SHRINK_PREPARED) ? agree(it, over) : LCOMM_OK;
 }
 
+static void end_meeting(lcomm_shrinking *it) {
+  lcomm_store_close(it->found.store);
+  it->found.store = NULL;
+}
+
+/* Newcomers with whom it fails hurt nobody: the others meet again without any. */
+static lcomm_status go_on_without_newcomers(lcomm_shrinking *it, lcomm_status status) {
+  if (status == LCOMM_OK || it->found.list.newcomers == 0) {
+    return status;
+  }
+  lcomm_shrink_drop(&it->prepared);
+  it->reunion->admits = false;
+  return LCOMM_OK;
+}
+
 lcomm_status lcomm_shrink_round(lcomm_shrinking *it, bool *over) {
+  const lcomm_shrink_prepared *prepared = &it->prepared;
   *over = false;
   if (!passes(LCOMM_SHRINK_BEGUN)) {
     return LCOMM_OK;
   }
+  it->reunion->guest_count = prepared->comm ? prepared->newcomers : 0;
+  it->reunion->guests = prepared->members + prepared->count - it->reunion->guest_count;
   LCOMM_TRY(lcomm_reunion_meet(it->reunion, it->timeout_s, it->until_s, &it->found));
   lcomm_status status = go_on(it, over);
-  lcomm_store_close(it->found.store);
-  it->found.store = NULL;
+  end_meeting(it);
+  return go_on_without_newcomers(it, status);
+}
+
+lcomm_status lcomm_shrink_arrive(lcomm_shrinking *it, bool *over) {
+  *over = false;
+  lcomm_status status = go_on(it, over);
+  end_meeting(it);
+  lcomm_shrink_drop(&it->prepared);
   return status;
 }

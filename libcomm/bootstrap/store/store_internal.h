@@ -151,8 +151,12 @@ typedef struct lcomm_store_visitor {
   uint8_t handshake[LCOMM_STORE_HANDSHAKE_SIZE];
 } lcomm_store_visitor;
 
+typedef struct lcomm_store_door lcomm_store_door; /* store_door.h */
+
 typedef struct lcomm_store_rendezvous {
   lcomm_store *store;
+  lcomm_store_door *door; /* NULL: a meeting of ranks; else newcomers come, and they alone */
+  bool any_world;         /* whatever size of the world a rank names */
   int listeners[LCOMM_LISTEN_MAX], listener_count;
   lcomm_store_visitor *visitors;
   int visitor_count;

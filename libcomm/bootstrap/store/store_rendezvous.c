@@ -13,7 +13,7 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/bootstrap/store/store_address.h"
-#include "libcomm/bootstrap/store/store_internal.h"
+#include "libcomm/bootstrap/store/store_door.h"
 
 static const double HELLO_S = 5;    /* for a visitor to say who it is */
 static const double PORT_S = 5;     /* for another job's meeting to leave the port */
@@ -170,6 +170,7 @@ static lcomm_status listen_to_all(lcomm_store_rendezvous *m) {
   double patience_s = store->timeout_s / 2 < PORT_S ? store->timeout_s / 2 : PORT_S;
   double until_s = lcomm_clock_s() + patience_s;
   for (;;) {
+    lcomm_store_door_yield(launcher->port);
     m->listener_count = lcomm_socket_listen(launcher->address, launcher->port, launcher->one_host,
                                             m->listeners, &in_use, &why);
     if (m->listener_count > 0) {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "libcomm/base/clock.h"
-#include "libcomm/bootstrap/store/store_internal.h"
+#include "libcomm/bootstrap/store/store_door.h"
 
 static const double LEAVE_S = 1;     /* for one that was refused to read the reason */
 static const double VANISHED_S = 20; /* a member whose host acknowledges nothing */
@@ -78,6 +78,21 @@ static bool is_free(lcomm_store_rendezvous *m, const lcomm_store_handshake *hand
   return peer->fd < 0;
 }
 
+/* A newcomer waits at a door; everybody else comes again later. */
+static void greet_at_door(lcomm_store_rendezvous *m, lcomm_store_visitor *it,
+                          const lcomm_store_handshake *handshake) {
+  bool is_newcomer = handshake->rank == LCOMM_STORE_NEWCOMER;
+  if (m->door && is_newcomer && lcomm_store_door_admit(m->door, it->fd, handshake)) {
+    it->fd = -1;
+    return;
+  }
+  refuse(m, it, LCOMM_ERR_TIMEOUT,
+         !m->door      ? "the ranks of the job are meeting, and take no newcomer meanwhile"
+         : is_newcomer ? "too many newcomers wait already"
+                       : "the ranks of the job have met; a rank that is started anew joins them "
+                         "with LCOMM_JOIN=on");
+}
+
 /* It has said who it is. Nothing is told to those without the token. */
 static void check_visitor(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
   const lcomm_launcher_env *launcher = m->store->launcher;
@@ -96,6 +111,13 @@ static void check_visitor(lcomm_store_rendezvous *m, lcomm_store_visitor *it) {
              launcher->token_from ? launcher->token_from : "nowhere: its token is empty");
     refuse(m, it, LCOMM_STORE_OTHER_JOB, text);
     return;
+  }
+  if (m->door || handshake.rank == LCOMM_STORE_NEWCOMER) {
+    greet_at_door(m, it, &handshake);
+    return;
+  }
+  if (m->any_world) {
+    handshake.world_size = (uint32_t)launcher->world_size;
   }
   if (handshake.world_size == (uint32_t)launcher->world_size && handshake.rank > 0 &&
       handshake.rank < handshake.world_size && !lcomm_store_expects(m->store, handshake.rank)) {

@@ -48,6 +48,9 @@ typedef struct lcomm_store_handshake {
 #define LCOMM_STORE_OTHER_VERSION                                                                  \
   "another version of libcomm greets; install the same one on all hosts"
 
+/* The rank of one that wants to join a job that is under way (store_door.h). */
+#define LCOMM_STORE_NEWCOMER UINT32_MAX
+
 /* The status with which a rank is refused whose token is another one. */
 #define LCOMM_STORE_OTHER_JOB LCOMM_ERR_STATE
 
