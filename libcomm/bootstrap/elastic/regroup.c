@@ -17,7 +17,7 @@
 /* What ranks tell each other first. Travels as words. */
 typedef struct wish {
   uint32_t leaves, zero;
-  uint64_t kept; /* as in lcomm_standing */
+  uint64_t kept, all; /* as in lcomm_standing */
 } wish;
 
 typedef struct regrouping {
@@ -47,7 +47,9 @@ static lcomm_status check(lcomm_comm *comm) {
 
 static lcomm_status exchange_wishes(regrouping *it) {
   lcomm_comm *comm = it->comm;
-  wish mine = {.leaves = atomic_load(&comm->changes.asked), .kept = lcomm_standing_get(comm).kept};
+  lcomm_standing standing = lcomm_standing_get(comm);
+  wish mine = {
+      .leaves = atomic_load(&comm->changes.asked), .kept = standing.kept, .all = standing.all};
   it->wishes = calloc((size_t)comm->size, sizeof *it->wishes);
   it->stay = calloc((size_t)comm->size, sizeof *it->stay);
   if (!it->wishes || !it->stay) {
@@ -73,7 +75,8 @@ static lcomm_status give(regrouping *it, int rank, lcomm_reunion_leaver *leaver)
   int heir = it->stay[rank % it->stayers];
   lcomm_carry_block mine = {.bytes = NULL};
   *leaver = (lcomm_reunion_leaver){.seat = comm->bootstrap.reunion->members[rank],
-                                   .kept = it->wishes[rank].kept};
+                                   .kept = it->wishes[rank].kept,
+                                   .all = it->wishes[rank].all};
   if (comm->tensors->count == 0) {
     return LCOMM_OK;
   }

@@ -35,9 +35,12 @@ static void add_inherited(const lcomm_shrinking *it, lcomm_standing *standing) {
     const lcomm_reunion_leaver *leaver = &it->reunion->leavers[i];
     if (inherits(it, leaver)) {
       standing->kept += leaver->kept;
+      standing->all = standing->all > leaver->all ? standing->all : leaver->all;
       standing->blocks++;
     }
   }
+  /* Of tensors whose residual only one of the two keeps, each knows its own. */
+  standing->all = standing->all > standing->kept ? standing->all : standing->kept;
 }
 
 static bool exchange(const lcomm_shrinking *it, lcomm_standing *all) {
