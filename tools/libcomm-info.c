@@ -13,6 +13,7 @@
 #include "libcomm/base/env.h"
 #include "libcomm/engine/tape_count.h"
 #include "libcomm/plan/milder.h"
+#include "libcomm/plan/pipe.h"
 #include "libcomm/plan/plan.h"
 #include "tools/info/info_build.h"
 #include "tools/info/info_json.h"
@@ -169,6 +170,13 @@ static void print_guard(const lcomm_policy *policy, const lcomm_topo *topo) {
   printf("\n");
 }
 
+static void print_messages(const lcomm_policy *policy, const lcomm_topo *topo) {
+  char text[LCOMM_PIPE_TEXT_MAX];
+  if (lcomm_pipe_describe(policy, topo, text, sizeof(text))[0]) {
+    printf("messages     between two ranks: %s\n", text);
+  }
+}
+
 static int print_screen(const info_options *o, const lcomm_policy *policy, const lcomm_topo *topo,
                         uint64_t share) {
   char policy_text[LCOMM_POLICY_MAX];
@@ -179,6 +187,7 @@ static int print_screen(const info_options *o, const lcomm_policy *policy, const
   lcomm_policy_format(policy, policy_text);
   printf("\npolicy       %s\n", policy_text);
   print_guard(policy, topo);
+  print_messages(policy, topo);
   int result = print_plans(o, policy, topo);
   print_progress(o, share);
   printf("\nenvironment\n");

@@ -8,8 +8,9 @@
 
 #include "libcomm/engine/operation.h"
 
-/* lcomm_request.state of one that was waited for: `internal` is NULL, `status` its result. */
-enum { LCOMM_REQUEST_OVER = 1 };
+/* lcomm_request.state: of one that was waited for `internal` is NULL, `status` its result; of a
+ * message between two ranks `internal` is that, else an operation. */
+enum { LCOMM_REQUEST_OVER = 1, LCOMM_REQUEST_PAIR = 2 };
 
 struct lcomm_call;
 

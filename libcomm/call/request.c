@@ -8,6 +8,7 @@
 #include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/operation.h"
+#include "libcomm/engine/pair.h"
 #include "libcomm/engine/siblings.h"
 
 /* -------------------------------------------------------------- requests */
@@ -41,10 +42,31 @@ static bool is_over(const lcomm_operation *operation) {
   return operation->over && (!operation->beside || *operation->beside);
 }
 
+static bool is_message(const lcomm_request *request) {
+  return request->internal && request->state == LCOMM_REQUEST_PAIR;
+}
+
+static lcomm_status collect_message(lcomm_comm *comm, lcomm_request *handle) {
+  lcomm_status status = lcomm_pair_collect(comm, handle->internal);
+  *handle = (lcomm_request){.state = LCOMM_REQUEST_OVER, .status = status};
+  return status;
+}
+
+static lcomm_status wait_for_message(lcomm_comm *comm, lcomm_request *request) {
+  lcomm_pair_message *message = request->internal;
+  LCOMM_TRY(lcomm_check_owner(comm, lcomm_pair_owner(message), "lcomm_wait", "request"));
+  lcomm_pair_await(comm, message);
+  lcomm_operations_wait(comm, lcomm_pair_over(message)); /* its result is the message's */
+  return collect_message(comm, request);
+}
+
 static lcomm_status wait_for(lcomm_comm *comm, lcomm_request *request) {
   lcomm_operation *operation = request->internal;
   if (!operation) {
     return remembered(comm, request);
+  }
+  if (is_message(request)) {
+    return wait_for_message(comm, request);
   }
   LCOMM_TRY(lcomm_check_owner(comm, operation->run->comm, "lcomm_wait", "request"));
   lcomm_call_watch_wait(operation);
@@ -82,13 +104,25 @@ static lcomm_status move_on(lcomm_comm *comm) {
 
 /* Tests wait, too: others are moved meanwhile, messages in MPI as well, and the first
  * test that finds nothing begins the patience. */
-static void keep_waiting(lcomm_comm *comm, lcomm_operation *operation) {
+static void keep_waiting(lcomm_comm *comm) {
   lcomm_siblings_move(comm);
   lcomm_external_progress(&comm->waiting.external, &comm->bootstrap, lcomm_clock_s());
-  if (!(operation->tested_s > 0)) {
-    operation->tested_s = lcomm_clock_s();
+  (void)lcomm_operations_check(comm); /* what fails ends operations and messages */
+}
+
+static lcomm_status test_message(lcomm_comm *comm, lcomm_request *request, int *done) {
+  lcomm_pair_message *message = request->internal;
+  LCOMM_TRY(lcomm_check_owner(comm, lcomm_pair_owner(message), "lcomm_test", "request"));
+  const bool *over = lcomm_pair_over(message);
+  if (!*over) {
+    (void)move_on(comm); /* what fails ends the message */
   }
-  (void)lcomm_operations_check(comm); /* what fails ends the operation */
+  if (!*over) {
+    lcomm_pair_await(comm, message);
+    keep_waiting(comm);
+  }
+  *done = *over;
+  return *over ? collect_message(comm, request) : LCOMM_OK;
 }
 
 static lcomm_status test(lcomm_comm *comm, lcomm_request *request, int *done) {
@@ -97,13 +131,17 @@ static lcomm_status test(lcomm_comm *comm, lcomm_request *request, int *done) {
     *done = 1;
     return remembered(comm, request);
   }
+  if (is_message(request)) {
+    return test_message(comm, request, done);
+  }
   LCOMM_TRY(lcomm_check_owner(comm, operation->run->comm, "lcomm_test", "request"));
   lcomm_call_watch_wait(operation);
   if (!is_over(operation)) {
     (void)move_on(comm); /* what fails ends the operation */
   }
   if (!is_over(operation)) {
-    keep_waiting(comm, operation);
+    operation->tested_s = operation->tested_s > 0 ? operation->tested_s : lcomm_clock_s();
+    keep_waiting(comm);
   }
   *done = is_over(operation);
   return *done ? collect(comm, request) : LCOMM_OK;

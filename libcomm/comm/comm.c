@@ -20,6 +20,7 @@
 #include "libcomm/engine/recording.h"
 #include "libcomm/engine/siblings.h"
 #include "libcomm/observe/capture.h"
+#include "libcomm/plan/pipe.h"
 #include "libcomm/tensor/bucket.h"
 #include "libcomm/tensor/residual.h"
 
@@ -75,6 +76,17 @@ lcomm_status lcomm_stats_reset(lcomm_comm *comm) {
   return LCOMM_OK;
 }
 
+/* The plan, and a line about messages between two ranks where the policy has one. */
+static void describe(const lcomm_comm *comm, const lcomm_plan *plan, const lcomm_topo *topo,
+                     char *text, size_t size) {
+  char messages[LCOMM_PIPE_TEXT_MAX];
+  size_t length = lcomm_plan_describe(plan, topo, text, size);
+  lcomm_pipe_describe(&comm->settings.policy, topo, messages, sizeof messages);
+  if (messages[0] && length < size) {
+    snprintf(text + length, size - length, "  %-12s%s\n", "messages", messages);
+  }
+}
+
 lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtype, int tensor,
                               char *text, size_t size) {
   lcomm_why why;
@@ -98,7 +110,7 @@ lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtyp
   if (status != LCOMM_OK) {
     return lcomm_refuse(comm, status, "no plan can be made: %s", why.text);
   }
-  lcomm_plan_describe(plan, topo, text, size);
+  describe(comm, plan, topo, text, size);
   lcomm_plan_destroy(plan);
   return LCOMM_OK;
 }

@@ -13,6 +13,7 @@
 #include "libcomm/call/call.h"
 #include "libcomm/comm/measure.h"
 #include "libcomm/engine/entry.h"
+#include "libcomm/engine/pair.h"
 #include "libcomm/plan/policy_match.h"
 #include "libcomm/tensor/bucket.h"
 #include "libcomm/tensor/residual.h"
@@ -96,7 +97,7 @@ static lcomm_status check_proposal(changing *it, const char *text) {
   if (atomic_load(&comm->deferred.open)) {
     return reject(it, LCOMM_ERR_STATE, "a step is in flight; change the policy between the steps");
   }
-  if (comm->operations.first || !lcomm_run_cache_is_idle(&comm->runs.cache) ||
+  if (lcomm_comm_is_busy(comm) || !lcomm_run_cache_is_idle(&comm->runs.cache) ||
       !lcomm_residuals_idle(comm)) {
     return reject(
         it, LCOMM_ERR_STATE,

@@ -146,6 +146,10 @@ lcomm_status lcomm_run_make_slots(lcomm_run *run);
 
 lcomm_status lcomm_exec_poll_receive(lcomm_run *run, lcomm_message *message, bool *moved,
                                      bool *over);
+/* A link is broken. A peer that gives up says why, and then its links break: its reason, or that of
+ * another rank, is worth more than the break. Waits a moment for it; returns the status in force.
+ */
+lcomm_status lcomm_exec_receive_reason(lcomm_comm *comm);
 lcomm_status lcomm_exec_transport_failed(lcomm_run *run, uint32_t step);
 void lcomm_exec_trace_message(const lcomm_run *run, const lcomm_message *message);
 

@@ -23,9 +23,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/exec_internal.h"
 
-/* A peer that gives up says why, and then its links break: its reason, or that
- * of another rank, is worth more than the break. */
-static lcomm_status receive_reason(lcomm_comm *comm) {
+lcomm_status lcomm_exec_receive_reason(lcomm_comm *comm) {
   static const double PATIENCE_S = 0.05;
   lcomm_backoff pause = {.sleep_ns = 1000000};
   double end_s = lcomm_clock_s() + PATIENCE_S;
@@ -45,7 +43,7 @@ lcomm_status lcomm_exec_transport_failed(lcomm_run *run, uint32_t index) {
   char why[LCOMM_TRANSPORT_WHY_MAX];
   run->messages.abandoned = true; /* a piece may still be in flight */
   snprintf(why, sizeof(why), "%s", link->why);
-  lcomm_status received = receive_reason(run->comm);
+  lcomm_status received = lcomm_exec_receive_reason(run->comm);
   if (received != LCOMM_OK) {
     return received;
   }

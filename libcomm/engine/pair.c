@@ -10,17 +10,33 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/operation.h"
+#include "libcomm/engine/pair_frame.h"
 #include "libcomm/engine/pair_move.h"
+#include "libcomm/plan/pipe.h"
 
-enum { PIECE_SIZE = 1 << 20, PIECES_MOST = 64 };
+enum { PIECES_MOST = 64 };
 
 /* ------------------------------------------------------------------ queues */
 
-static void count_in_flight(lcomm_comm *comm, int change) {
+/* For a look from outside, as operations.in_flight is. */
+static void count_outside(lcomm_comm *comm, int change) {
+  unsigned now = atomic_load_explicit(&comm->operations.in_flight, memory_order_relaxed);
+  atomic_store_explicit(&comm->operations.in_flight, now + (unsigned)change, memory_order_relaxed);
+}
+
+static void count_in_flight(lcomm_comm *comm, const lcomm_pair_message *it, int change) {
   struct lcomm_pairs *pairs = comm->pairs;
+  count_outside(comm, change);
   pairs->in_flight += (unsigned)change;
-  pairs->is_idle = pairs->in_flight == 0;
-  comm->runs.played += (unsigned)change; /* streams wait for messages, as with tapes */
+  if (it->is_streamed) {
+    pairs->streamed += (unsigned)change;
+    comm->runs.played += (unsigned)change; /* streams wait for messages, as with tapes */
+  }
+  if (it->end.is_grouped) {
+    pairs->group.in_flight += (unsigned)change;
+  }
+  pairs->is_idle = pairs->streamed == 0;
+  pairs->group.is_over = pairs->group.in_flight == 0;
 }
 
 /* In use until its data is in its block. */
@@ -29,12 +45,8 @@ static void count_device(lcomm_comm *comm, lcomm_pair_message *it, bool counts) 
   it->counts_device = counts;
 }
 
-static lcomm_pair_queue *queue_of(const lcomm_comm *comm, bool is_send, int peer) {
-  return is_send ? &comm->pairs->out[peer] : &comm->pairs->in[peer];
-}
-
 static void append(lcomm_comm *comm, lcomm_pair_message *it) {
-  lcomm_pair_queue *queue = queue_of(comm, it->is_send, it->peer);
+  lcomm_pair_queue *queue = lcomm_pair_queue_of(comm, it->is_send, it->peer);
   it->what.number = queue->next++;
   it->next = NULL;
   if (queue->last) {
@@ -43,24 +55,31 @@ static void append(lcomm_comm *comm, lcomm_pair_message *it) {
     queue->first = it;
   }
   queue->last = it;
-  count_in_flight(comm, 1);
+  count_in_flight(comm, it, 1);
 }
 
-/* The first of a queue is over. */
-static void finish(lcomm_comm *comm, lcomm_pair_queue *queue) {
+/* The first of a queue is over. Whoever has a request of it gives it back. */
+static void finish(lcomm_comm *comm, lcomm_pair_queue *queue, lcomm_status status) {
   lcomm_pair_message *it = queue->first;
   queue->first = it->next;
   queue->last = queue->first ? queue->last : NULL;
   count_device(comm, it, false);
   lcomm_pair_unstage(comm, it);
-  it->next = comm->pairs->spare;
-  comm->pairs->spare = it;
-  count_in_flight(comm, -1);
+  if (status == LCOMM_OK) {
+    lcomm_pair_account(comm, it);
+  }
+  count_in_flight(comm, it, -1);
+  it->end.over = true;
+  it->end.status = status;
+  if (!it->end.is_kept) {
+    it->next = comm->pairs->spare;
+    comm->pairs->spare = it;
+  }
 }
 
 /* ------------------------------------------------------------------- begin */
 
-static lcomm_status make(lcomm_comm *comm) {
+lcomm_status lcomm_pairs_make(lcomm_comm *comm) {
   size_t size = (size_t)comm->size;
   struct lcomm_pairs *pairs = comm->pairs ? NULL : calloc(1, sizeof *pairs);
   if (comm->pairs) {
@@ -77,7 +96,7 @@ static lcomm_status make(lcomm_comm *comm) {
     return LCOMM_ERR_MEMORY;
   }
   pairs->ordinal = LCOMM_DEVICE_NONE;
-  pairs->is_idle = true;
+  pairs->is_idle = pairs->group.is_over = true;
   comm->pairs = pairs;
   return LCOMM_OK;
 }
@@ -86,21 +105,53 @@ static lcomm_pair_message *take(struct lcomm_pairs *pairs) {
   lcomm_pair_message *it = pairs->spare;
   if (it) {
     pairs->spare = it->next;
+    return it;
   }
-  return it ? it : malloc(sizeof *it);
+  it = calloc(1, sizeof *it);
+  if (it) {
+    it->next_made = pairs->made;
+    pairs->made = it;
+  }
+  return it;
 }
 
-/* Pieces of 1 MiB, or of long messages no more than 64: each takes two calls of CUDA. */
-static void describe(lcomm_pair_message *it, const lcomm_pair_call *call) {
-  size_t header = offsetof(lcomm_pair_message, bytes); /* data of a message before may stay */
-  memset(it, 0, header);
+/* By both sides alike. */
+static void choose_format(const lcomm_comm *comm, lcomm_pair_message *it) {
+  const lcomm_policy *policy = &comm->settings.policy;
+  it->format =
+      lcomm_pipe_format(policy, &comm->topo, comm->rank, it->peer, it->what.dtype, it->what.count);
+  lcomm_pair_header_set_format(&it->what, &it->format, policy->checksum && it->peer != comm->rank);
+}
+
+/* Pieces of 1 MiB, or of long data that is not framed no more than 64: of a device each takes two
+ * calls of CUDA. */
+static void cut(lcomm_pair_message *it) {
+  bool is_framed = lcomm_pair_header_is_framed(&it->what);
+  uint64_t least = is_framed ? 1 : (it->size + PIECES_MOST - 1) / PIECES_MOST;
+  uint64_t pieces_of = (least + LCOMM_PAIR_FRAME_PIECE - 1) / LCOMM_PAIR_FRAME_PIECE;
+  it->piece_size = (size_t)(pieces_of * LCOMM_PAIR_FRAME_PIECE);
+  it->pieces = it->size == 0 ? 0 : (uint32_t)((it->size + it->piece_size - 1) / it->piece_size);
+}
+
+static void describe(lcomm_comm *comm, lcomm_pair_message *it, const lcomm_pair_call *call) {
+  size_t head = offsetof(lcomm_pair_message, bytes); /* data of a message before may stay */
+  lcomm_pair_message *made = it->next_made;
+  memset(it, 0, head);
+  it->next_made = made;
   it->is_send = call->is_send;
+  it->is_streamed = call->is_streamed;
   it->peer = call->peer;
   it->what = (lcomm_pair_header){.count = call->data.count, .dtype = call->data.dtype};
   it->size = call->data.count * lcomm_dtype_size(call->data.dtype);
-  uint64_t least = (it->size + PIECES_MOST - 1) / PIECES_MOST;
-  it->piece_size = (size_t)((least + PIECE_SIZE - 1) / PIECE_SIZE * PIECE_SIZE);
-  it->pieces = it->size == 0 ? 0 : (uint32_t)((it->size + it->piece_size - 1) / it->piece_size);
+  it->data = call->data.data;
+  it->residual = call->residual;
+  it->owner = comm;
+  it->end = (lcomm_pair_end){.is_kept = call->is_kept,
+                             .is_grouped = call->is_grouped,
+                             .is_awaited = call->is_streamed,
+                             .begun_s = comm->observers.trace ? lcomm_clock_s() : 0};
+  choose_format(comm, it);
+  cut(it);
 }
 
 static lcomm_status failed(lcomm_comm *comm, const lcomm_pair_call *call, lcomm_status status) {
@@ -116,24 +167,35 @@ static lcomm_status failed(lcomm_comm *comm, const lcomm_pair_call *call, lcomm_
   return status;
 }
 
-lcomm_status lcomm_pair_begin(lcomm_comm *comm, const lcomm_pair_call *call) {
-  lcomm_status status = make(comm);
+/* Memory of its own. */
+static lcomm_status prepare(lcomm_comm *comm, lcomm_pair_message *it, const lcomm_pair_call *call) {
+  LCOMM_TRY(lcomm_pair_frame_prepare(comm, it));
+  return it->is_streamed && it->size > 0 ? lcomm_pair_stage(comm, it, call->data.location.device)
+                                         : LCOMM_OK;
+}
+
+lcomm_status lcomm_pair_begin(lcomm_comm *comm, const lcomm_pair_call *call,
+                              lcomm_pair_message **message) {
+  lcomm_status status = lcomm_pairs_make(comm);
   lcomm_pair_message *it = status == LCOMM_OK ? take(comm->pairs) : NULL;
   if (!it) {
     return failed(comm, call, LCOMM_ERR_MEMORY);
   }
-  describe(it, call);
-  if (it->size > 0) {
-    status = lcomm_pair_stage(comm, it, call->data.location.device);
-  }
+  describe(comm, it, call);
+  status = prepare(comm, it, call);
   if (status != LCOMM_OK || atomic_load(&comm->errors.status) != LCOMM_OK) {
     lcomm_pair_unstage(comm, it);
-    free(it);
+    it->next = comm->pairs->spare;
+    comm->pairs->spare = it;
     return failed(comm, call, status);
   }
+  bool plays = it->block != NULL;
   append(comm, it);
-  count_device(comm, it, it->is_send && it->size > 0);
-  status = it->size > 0 ? lcomm_pair_play(comm, it, call) : LCOMM_OK;
+  if (call->is_kept) {
+    *message = it;
+  }
+  count_device(comm, it, it->is_send && plays);
+  status = plays ? lcomm_pair_play(comm, it, call) : LCOMM_OK;
   return status == LCOMM_OK ? LCOMM_OK : failed(comm, call, status);
 }
 
@@ -152,25 +214,25 @@ static lcomm_status move_first(lcomm_comm *comm, lcomm_pair_queue *queue, bool *
     LCOMM_TRY(lcomm_pair_move(comm, it, &here, &over));
     count_device(comm, it, it->counts_device && !lcomm_pair_has(it, it->pieces));
     *moved |= here || over;
-    it->waits_s = here ? 0 : it->waits_s;
+    it->end.waits_s = here ? 0 : it->end.waits_s;
     if (over) {
-      finish(comm, queue);
+      finish(comm, queue, LCOMM_OK);
     }
   }
   return LCOMM_OK;
 }
 
 static lcomm_status move_own(lcomm_comm *comm, bool *moved) {
-  lcomm_pair_queue *out = queue_of(comm, true, comm->rank);
-  lcomm_pair_queue *in = queue_of(comm, false, comm->rank);
+  lcomm_pair_queue *out = lcomm_pair_queue_of(comm, true, comm->rank);
+  lcomm_pair_queue *in = lcomm_pair_queue_of(comm, false, comm->rank);
   bool over = true;
   while (out->first && in->first && over) {
     over = false;
     LCOMM_TRY(lcomm_pair_move_own(comm, out->first, in->first, moved, &over));
     if (over) {
       *moved = true;
-      finish(comm, out);
-      finish(comm, in);
+      finish(comm, out, LCOMM_OK);
+      finish(comm, in, LCOMM_OK);
     }
   }
   return LCOMM_OK;
@@ -181,71 +243,30 @@ lcomm_status lcomm_pairs_move(lcomm_comm *comm, bool *moved) {
     if (peer == comm->rank) {
       LCOMM_TRY(move_own(comm, moved));
     } else {
-      LCOMM_TRY(move_first(comm, queue_of(comm, true, peer), moved));
-      LCOMM_TRY(move_first(comm, queue_of(comm, false, peer), moved));
+      LCOMM_TRY(move_first(comm, lcomm_pair_queue_of(comm, true, peer), moved));
+      LCOMM_TRY(move_first(comm, lcomm_pair_queue_of(comm, false, peer), moved));
     }
   }
   return LCOMM_OK;
-}
-
-/* Has this rank's own device come so far that the peer is waited for? */
-static bool awaits_peer(const lcomm_pair_message *it) {
-  if (it->size == 0 || !it->is_send) {
-    return it->size == 0 || lcomm_pair_reached(&it->block->numbers->begun, it->base + 1);
-  }
-  return lcomm_pair_has(it, it->piece + (it->piece < it->pieces));
-}
-
-static lcomm_status check_first(lcomm_comm *comm, lcomm_pair_message *it, double now_s) {
-  char who[96];
-  if (!it || !awaits_peer(it)) {
-    return LCOMM_OK;
-  }
-  it->waits_s = it->waits_s > 0 ? it->waits_s : now_s;
-  if (now_s - it->waits_s < comm->settings.timeout_s) {
-    return LCOMM_OK;
-  }
-  return lcomm_fail_peer(comm, LCOMM_ERR_TIMEOUT, it->peer,
-                         "a %s of %llu %s %s %s has waited for %g s: that rank does not %s. Does "
-                         "every send have a receive? LCOMM_TIMEOUT_S sets the time-out.",
-                         it->is_send ? "send" : "receive", (unsigned long long)it->what.count,
-                         lcomm_dtype_name(it->what.dtype), it->is_send ? "to" : "from",
-                         lcomm_comm_who(comm, it->peer, who, sizeof(who)), now_s - it->waits_s,
-                         it->is_send ? "receive" : "send");
-}
-
-/* What a rank sends to itself waits for the receive, not for the device that has not come there. */
-lcomm_status lcomm_pairs_check(lcomm_comm *comm) {
-  double now_s = lcomm_clock_s();
-  for (int peer = 0; peer < comm->size && lcomm_pairs_are_busy(comm); peer++) {
-    lcomm_pair_message *out = queue_of(comm, true, peer)->first;
-    lcomm_pair_message *in = queue_of(comm, false, peer)->first;
-    LCOMM_TRY(check_first(comm, peer == comm->rank && in ? NULL : out, now_s));
-    LCOMM_TRY(check_first(comm, in, now_s));
-  }
-  return LCOMM_OK;
-}
-
-lcomm_status lcomm_pairs_finish(lcomm_comm *comm) {
-  return lcomm_pairs_are_busy(comm) ? lcomm_operations_wait(comm, &comm->pairs->is_idle) : LCOMM_OK;
 }
 
 /* ------------------------------------------------------------------ the end */
 
 static void cancel_queue(lcomm_comm *comm, lcomm_pair_queue *queue) {
+  lcomm_status status = (lcomm_status)atomic_load(&comm->errors.status);
   while (queue->first) {
     lcomm_pair_forget(comm, queue->first);
     if (!queue->first->is_send) {
       lcomm_pair_gives(queue->first, queue->first->pieces);
     }
-    finish(comm, queue);
+    finish(comm, queue, status == LCOMM_OK ? LCOMM_ERR_ABORTED : status);
   }
 }
 
 void lcomm_pairs_cancel(lcomm_comm *comm) {
   for (int peer = 0; peer < comm->size && lcomm_pairs_are_busy(comm); peer++) {
-    cancel_queue(comm, queue_of(comm, true, peer));
-    cancel_queue(comm, queue_of(comm, false, peer));
+    cancel_queue(comm, lcomm_pair_queue_of(comm, true, peer));
+    cancel_queue(comm, lcomm_pair_queue_of(comm, false, peer));
   }
 }
 
@@ -255,11 +276,13 @@ void lcomm_pairs_free(lcomm_comm *comm) {
     return;
   }
   lcomm_pairs_free_staging(comm);
-  while (pairs->spare) {
-    lcomm_pair_message *next = pairs->spare->next;
-    free(pairs->spare);
-    pairs->spare = next;
+  lcomm_pair_frames_free(comm);
+  while (pairs->made) {
+    lcomm_pair_message *next = pairs->made->next_made;
+    free(pairs->made);
+    pairs->made = next;
   }
+  free(pairs->group.receives);
   free(pairs->out);
   free(pairs->in);
   free(pairs);

@@ -5,7 +5,9 @@
 
 #include <string.h>
 
-enum { NUMBER_AT = 4, COUNT_AT = 8, DTYPE_AT = 16, ZEROS_AT = 17 };
+#include "codecs/wire.h"
+
+enum { NUMBER_AT = 4, COUNT_AT = 8, DTYPE_AT = 16, CODEC_AT = 17, FLAGS_AT = 18, ZEROS_AT = 19 };
 static const uint8_t magic[4] = {'l', 'c', 'p', 'r'};
 
 static void put(uint8_t *bytes, uint64_t value, int size) {
@@ -28,6 +30,25 @@ void lcomm_pair_header_write(const lcomm_pair_header *header, uint8_t *bytes) {
   put(bytes + NUMBER_AT, header->number, 4);
   put(bytes + COUNT_AT, header->count, 8);
   bytes[DTYPE_AT] = (uint8_t)header->dtype;
+  bytes[CODEC_AT] = header->codec;
+  bytes[FLAGS_AT] = header->flags;
+}
+
+/* The header of a piece. */
+static lcomm_wire_header wire_of(const lcomm_pair_header *header) {
+  return (lcomm_wire_header){.version = LCOMM_WIRE_VERSION,
+                             .codec = header->codec,
+                             .dtype = (uint8_t)header->dtype,
+                             .flags = header->flags};
+}
+
+/* Has the codec such blocks and such a variant? A sparse payload is none of a piece. */
+static bool is_format(const lcomm_pair_header *header) {
+  uint8_t bytes[LCOMM_WIRE_HEADER_SIZE];
+  lcomm_wire_header wire = wire_of(header), read;
+  lcomm_wire_pack(&wire, bytes);
+  return header->codec != LCOMM_CODEC_TOPK &&
+         lcomm_wire_unpack(bytes, sizeof(bytes), &read, NULL) == LCOMM_OK;
 }
 
 bool lcomm_pair_header_read(const uint8_t *bytes, size_t size, lcomm_pair_header *header) {
@@ -38,5 +59,21 @@ bool lcomm_pair_header_read(const uint8_t *bytes, size_t size, lcomm_pair_header
   header->number = (uint32_t)get(bytes + NUMBER_AT, 4);
   header->count = get(bytes + COUNT_AT, 8);
   header->dtype = (lcomm_dtype)bytes[DTYPE_AT];
-  return lcomm_dtype_size(header->dtype) > 0;
+  header->codec = bytes[CODEC_AT];
+  header->flags = bytes[FLAGS_AT];
+  return lcomm_dtype_size(header->dtype) > 0 && is_format(header);
+}
+
+void lcomm_pair_header_set_format(lcomm_pair_header *header, const lcomm_format *format,
+                                  bool checksum) {
+  lcomm_wire_header wire = wire_of(header);
+  wire.flags = checksum ? LCOMM_WIRE_CHECKSUM : 0;
+  lcomm_wire_set_format(&wire, format);
+  header->codec = wire.codec;
+  header->flags = wire.flags;
+}
+
+lcomm_format lcomm_pair_header_get_format(const lcomm_pair_header *header) {
+  lcomm_wire_header wire = wire_of(header);
+  return lcomm_wire_get_format(&wire);
 }

@@ -5,9 +5,13 @@
 
 /* What the files of pair.h share. */
 
+#include "codecs/lossless.h"
 #include "libcomm/device/device.h"
 #include "libcomm/engine/pair.h"
 #include "libcomm/engine/pair_header.h"
+
+/* float32, float16 and bfloat16, which are encoded. */
+enum { LCOMM_PAIR_CODED_TYPES = 3 };
 
 /* Numbers in pinned memory, which only grow. */
 typedef struct lcomm_pair_numbers {
@@ -34,39 +38,94 @@ typedef enum lcomm_pair_phase {
   LCOMM_PAIR_PIECES
 } lcomm_pair_phase;
 
-typedef struct lcomm_pair_message {
-  struct lcomm_pair_message *next;
+/* lcomm_trace_event.message of all of them: no number of a message of an operation. */
+enum { LCOMM_PAIR_TRACED_AS = 1 << 20 };
+
+/* Pieces on their way at a time: one is encoded or decoded while another one travels. */
+enum { LCOMM_PAIR_WINDOW = 2 };
+
+/* What is in flight. */
+typedef struct lcomm_pair_transfers {
+  bool header_posted, request_posted, piece_posted[LCOMM_PAIR_WINDOW];
+  lcomm_transfer header, request, piece[LCOMM_PAIR_WINDOW];
+} lcomm_pair_transfers;
+
+/* Who waits for a message, and what it took. */
+typedef struct lcomm_pair_end {
+  bool is_kept;    /* somebody has a request of it, and gives it back */
+  bool is_grouped; /* it belongs to a group */
+  bool is_awaited; /* the time-out counts for it */
+  bool over;
+  lcomm_status status; /* once over */
+  double waits_s;      /* since when for the peer; 0: it does not */
+  double begun_s;
+  uint64_t wire_bytes; /* of its pieces, so far */
+} lcomm_pair_end;
+
+struct lcomm_pair_message {
+  struct lcomm_pair_message *next, *next_made;
+  lcomm_comm *owner;
   bool is_send;
   int peer;
   lcomm_pair_header what;
-  uint64_t size; /* bytes */
+  lcomm_format format; /* of its pieces */
+  uint64_t size;       /* bytes of the data */
   size_t piece_size;
-  uint32_t pieces, piece;  /* all, and those that are over */
-  lcomm_pair_block *block; /* NULL without data */
+  uint32_t pieces, piece, posted; /* all, those that are over, and those that were begun */
+  uint8_t *data;                  /* in memory of the host, pinned or the program's */
+  float *residual;                /* of its channel; NULL: without error feedback */
+  uint8_t *wire;                  /* pair_frame.h; NULL: pieces travel as they are */
+  lcomm_pair_block *block;        /* NULL without data on a device */
   uint32_t base;
+  bool is_streamed;
   bool counts_device; /* in comm->runs.device_works */
   lcomm_pair_phase phase;
-  bool header_posted, request_posted, piece_posted; /* in flight */
-  lcomm_transfer header_transfer, request_transfer, piece_transfer;
+  lcomm_pair_transfers in_flight;
   uint32_t request;
-  double waits_s; /* since when for the peer; 0: it does not */
+  lcomm_pair_end end;
   uint8_t bytes[LCOMM_PAIR_SHORT_MAX];
-} lcomm_pair_message;
+};
 
 typedef struct lcomm_pair_queue {
   lcomm_pair_message *first, *last;
   uint32_t next; /* number of the next message */
+  uint8_t *wire; /* of framed pieces; NULL: none so far */
 } lcomm_pair_queue;
+
+/* Calls between the begin and the end of a group. */
+typedef struct lcomm_pair_group {
+  unsigned depth;
+  unsigned in_flight;        /* messages of groups that are not over */
+  bool is_over;              /* there are none */
+  lcomm_pair_call *receives; /* on streams, which begin behind the sends */
+  size_t count, room;
+} lcomm_pair_group;
+
+/* Memory to encode and decode in (pair_frame.c), made by the first message that needs it. */
+typedef struct lcomm_pair_coder {
+  float *values;    /* of a piece */
+  uint8_t *payload; /* before the lossless stage */
+  lcomm_lossless *lossless[LCOMM_PAIR_CODED_TYPES];
+  lcomm_format formats[LCOMM_PAIR_CODED_TYPES]; /* of these */
+} lcomm_pair_coder;
 
 struct lcomm_pairs {
   lcomm_pair_queue *out, *in; /* per peer */
   int ordinal;                /* of the device; LCOMM_DEVICE_NONE: no data so far */
   void *sending, *receiving;  /* streams */
   lcomm_pair_block *idle, *draining;
-  lcomm_pair_message *spare;
+  lcomm_pair_message *spare, *made; /* to be used again; all */
+  lcomm_pair_coder coder;
+  lcomm_pair_group group;
   unsigned in_flight;
-  bool is_idle; /* in_flight == 0, for waits */
+  unsigned streamed; /* of those, in order with streams */
+  bool is_idle;      /* streamed == 0, for waits */
 };
+
+static inline lcomm_pair_queue *lcomm_pair_queue_of(const lcomm_comm *comm, bool is_send,
+                                                    int peer) {
+  return is_send ? &comm->pairs->out[peer] : &comm->pairs->in[peer];
+}
 
 /* pair_staging.c: pinned memory for the data of a message, and what its device does. SYSTEM with
  * the thread's sentence. */
@@ -77,10 +136,13 @@ lcomm_status lcomm_pair_play(lcomm_comm *comm, const lcomm_pair_message *message
 void lcomm_pair_unstage(lcomm_comm *comm, lcomm_pair_message *message);
 void lcomm_pairs_free_staging(lcomm_comm *comm);
 
+/* pair_wait.c: add a message that went well to the statistics and the trace. */
+void lcomm_pair_account(lcomm_comm *comm, const lcomm_pair_message *message);
+
 /* Bytes of a piece, and where they are. */
 static inline size_t lcomm_pair_piece(const lcomm_pair_message *it, uint32_t piece, uint8_t **at) {
   uint64_t first = (uint64_t)piece * it->piece_size, left = it->size - first;
-  *at = it->block->bytes + first;
+  *at = it->data + first;
   return left < it->piece_size ? (size_t)left : it->piece_size;
 }
 
@@ -89,14 +151,15 @@ static inline bool lcomm_pair_reached(const uint32_t *number, uint32_t least) {
   return (int32_t)(__atomic_load_n(number, __ATOMIC_ACQUIRE) - least) >= 0;
 }
 
-/* Are so many pieces in the block of a message that is sent? So many are in that of one that is
- * received. */
+/* Are so many pieces in the memory of a message that is sent? So many are in that of one that is
+ * received. The program's is always there. */
 static inline bool lcomm_pair_has(const lcomm_pair_message *it, uint32_t pieces) {
-  return pieces == 0 || lcomm_pair_reached(&it->block->numbers->there, it->base + pieces);
+  return pieces == 0 || !it->block ||
+         lcomm_pair_reached(&it->block->numbers->there, it->base + pieces);
 }
 
 static inline void lcomm_pair_gives(const lcomm_pair_message *it, uint32_t pieces) {
-  if (pieces > 0) {
+  if (pieces > 0 && it->block) {
     __atomic_store_n(&it->block->numbers->there, it->base + pieces, __ATOMIC_RELEASE);
   }
 }

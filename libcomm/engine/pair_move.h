@@ -14,7 +14,38 @@ lcomm_status lcomm_pair_move(lcomm_comm *comm, lcomm_pair_message *message, bool
 lcomm_status lcomm_pair_move_own(lcomm_comm *comm, const lcomm_pair_message *out,
                                  lcomm_pair_message *in, bool *moved, bool *over);
 
+/* pair_pieces.c: the same for the pieces of long data; *over when all of them are. Those of a
+ * receive are posted once by lcomm_pair_post_pieces(). */
+lcomm_status lcomm_pair_move_out(lcomm_comm *comm, lcomm_pair_message *message, bool *moved,
+                                 bool *over);
+lcomm_status lcomm_pair_move_in(lcomm_comm *comm, lcomm_pair_message *message, bool *moved,
+                                bool *over);
+lcomm_status lcomm_pair_post_pieces(lcomm_comm *comm, lcomm_pair_message *message);
+
+/* pair_transfer.c */
+
+/* Those of a queue follow each other with equal tags. */
+enum {
+  LCOMM_PAIR_HEADER_TAG = LCOMM_TAG_CONTROL | 32,
+  LCOMM_PAIR_REQUEST_TAG = LCOMM_TAG_CONTROL | 33,
+  LCOMM_PAIR_PIECE_TAG = LCOMM_TAG_CONTROL | 34
+};
+
+/* Post a transfer to or from the peer; *posted says that it is in flight. */
+lcomm_status lcomm_pair_send(lcomm_comm *comm, const lcomm_pair_message *message, uint32_t tag,
+                             const void *bytes, size_t size, lcomm_transfer *transfer,
+                             bool *posted);
+lcomm_status lcomm_pair_receive(lcomm_comm *comm, const lcomm_pair_message *message, uint32_t tag,
+                                void *bytes, size_t size, lcomm_transfer *transfer, bool *posted);
+
+/* Clear *posted when the transfer is over. */
+lcomm_status lcomm_pair_test(lcomm_comm *comm, const lcomm_pair_message *message,
+                             lcomm_transfer *transfer, bool *posted, size_t *size, bool *moved);
+
 /* Forget what is in flight of a message. */
 void lcomm_pair_forget(lcomm_comm *comm, lcomm_pair_message *message);
+
+/* Fail: what a peer has sent is no message; `why` as half a sentence. */
+lcomm_status lcomm_pair_malformed(lcomm_comm *comm, int peer, const char *why);
 
 #endif

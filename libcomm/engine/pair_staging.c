@@ -132,6 +132,7 @@ lcomm_status lcomm_pair_stage(lcomm_comm *comm, lcomm_pair_message *message, int
   }
   pairs->ordinal = ordinal;
   message->block = block;
+  message->data = block->bytes;
   message->base = block->base;
   block->base += message->pieces + 1;
   block->end = block->base;
@@ -160,7 +161,7 @@ static int play_send(const lcomm_device_table *table, const lcomm_pair_message *
   for (uint32_t i = 0; i < it->pieces; i++) {
     uint8_t *at;
     size_t size = lcomm_pair_piece(it, i, &at);
-    LCOMM_DEVICE_TRY(table->copy(at, data + (at - it->block->bytes), size, stream));
+    LCOMM_DEVICE_TRY(table->copy(at, data + (at - it->data), size, stream));
     LCOMM_DEVICE_TRY(
         number(table, stream, LCOMM_DEVICE_WRITE, &it->block->numbers->there, it->base + i + 1));
   }
@@ -175,7 +176,7 @@ static int play_receive(const lcomm_device_table *table, const lcomm_pair_messag
     uint8_t *at;
     size_t size = lcomm_pair_piece(it, i, &at);
     LCOMM_DEVICE_TRY(number(table, stream, LCOMM_DEVICE_AWAIT, &numbers->there, it->base + i + 1));
-    LCOMM_DEVICE_TRY(table->copy(data + (at - it->block->bytes), at, size, stream));
+    LCOMM_DEVICE_TRY(table->copy(data + (at - it->data), at, size, stream));
   }
   return number(table, stream, LCOMM_DEVICE_WRITE, &numbers->left, it->base + it->pieces + 1);
 }

@@ -79,6 +79,10 @@
  *                 white space. At most 32 patterns
  *   node=CODEC    codec on links inside a node, without +ef and not topk
  *                                                       (default none)
+ *   pipe=CODEC    codec of messages between two ranks of different nodes
+ *                 (libcomm_pairs.h); those inside a node are exact. Not topk, sign,
+ *                 int2, lowrank and auto: nothing makes up for what they leave out.
+ *                 Without +ef                           (default none)
  *   min=SIZE      smaller operations and tensors stay exact, but for tensors
  *                 that a pattern of net[...] fits; bytes, K, M, G are powers
  *                 of 1024                               (default 64K)
@@ -433,6 +437,7 @@ LCOMM_API lcomm_status lcomm_policy_set(lcomm_comm *comm, const char *policy);
 
 #include "libcomm_collectives.h" /* collectives, buffers of devices, memory */
 #include "libcomm_elastic.h"     /* going on without ranks that were lost */
+#include "libcomm_pairs.h"       /* messages between two ranks */
 #include "libcomm_stats.h"       /* counters and plans */
 #include "libcomm_tensors.h"     /* named gradients, and saving what they remember */
 

@@ -229,27 +229,6 @@ LCOMM_API lcomm_status lcomm_reduce_scatterv_scaled_on_stream(lcomm_comm *comm, 
                                                               double before, double after,
                                                               void *stream);
 
-/* ---------------------------------------------------- between two ranks */
-
-/* A message to one rank, exact, in order with `stream` as above; no other rank takes part, and no
- * order with collective calls is asked for. The n-th send to a rank is what that rank's n-th
- * receive from this one gets; a rank may send to itself.
- * data     `count` elements of `dtype` on a device, of one for all messages of a communicator
- * count    equal on both sides, like dtype (else MISMATCH, on all ranks); 0 is allowed
- * peer     a rank, 0 .. size-1
- * Both return at once. The stream goes on behind a send when the data was copied, whether it is
- * received or not, and behind a receive when the data is there; so ranks that exchange data send
- * first. A receive in a stream of one communicator comes after the receives before it, whichever
- * rank they are from. Data crosses through memory of the host, of which as much is kept, in powers
- * of two, as was in flight at once.
- * A send or receive whose other side does not come within the time-out fails the communicator;
- * lcomm_destroy() waits for all. Errors: ARGUMENT, UNSUPPORTED where no thread may move messages,
- * and as above. */
-LCOMM_API lcomm_status lcomm_send_on_stream(lcomm_comm *comm, const void *data, uint64_t count,
-                                            lcomm_dtype dtype, int peer, void *stream);
-LCOMM_API lcomm_status lcomm_receive_on_stream(lcomm_comm *comm, void *data, uint64_t count,
-                                               lcomm_dtype dtype, int peer, void *stream);
-
 /* ---------------------------------------------------------------- memory */
 
 /* Memory of the host that the other ranks of this host can view. Calls take any buffer;

@@ -105,6 +105,7 @@ typedef struct lcomm_codec_pattern {
 
 typedef struct lcomm_policy {
   lcomm_codec_spec net, node;
+  lcomm_codec_spec pipe; /* of messages between two ranks, see pipe.h */
   uint64_t min_bytes;
   uint64_t warmup_steps;
   unsigned ramp_count;

@@ -287,7 +287,9 @@ static lcomm_status read_auto(reader *r, span value, span rest, lcomm_codec_plac
 static lcomm_status fail_name(reader *r, span name, lcomm_codec_place place) {
   char quoted[LCOMM_QUOTE_MAX], names[192] = "";
   for (const lcomm_codec *const *c = lcomm_codec_list; *c != NULL; c++) {
-    append(names, sizeof names, (*c)->name, (*c)->id == LCOMM_CODEC_TOPK ? ":DENSITY" : "");
+    if (place != LCOMM_ON_PIPE || lcomm_policy_pipe_takes((*c)->name)) {
+      append(names, sizeof names, (*c)->name, (*c)->id == LCOMM_CODEC_TOPK ? ":DENSITY" : "");
+    }
   }
   if (place == LCOMM_ON_NET && r->key) {
     append(names, sizeof names, "lowrank", ":RANK");
@@ -302,6 +304,7 @@ lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
   const char *example = r->example;
   span name = lcomm_span_before(value, ":+-"), rest = lcomm_span_after(value, name.length);
   const lcomm_codec *codec = lcomm_codec_by_name(name.text, name.length);
+  LCOMM_TRY(place == LCOMM_ON_PIPE ? lcomm_policy_check_pipe(r, value, name) : LCOMM_OK);
   if (lcomm_span_is(name, "auto")) {
     return read_auto(r, value, rest, place, choice);
   }
@@ -327,6 +330,7 @@ lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
   if (place == LCOMM_IN_NODE && read.error_feedback) {
     return fail_in_node(r, value, codec->name, "+ef");
   }
+  LCOMM_TRY(place == LCOMM_ON_PIPE ? lcomm_policy_check_pipe_ending(r, value, &read) : LCOMM_OK);
   *choice = read;
   return LCOMM_OK;
 }

@@ -13,6 +13,7 @@
 const lcomm_policy lcomm_policy_default = {
     .net = {.format = {.codec = &lcomm_codec_none}},
     .node = {.format = {.codec = &lcomm_codec_none}},
+    .pipe = {.format = {.codec = &lcomm_codec_none}},
     .min_bytes = 64 << 10,
     .bucket_bytes = 25 << 20,
     .scope = LCOMM_SCOPE_TENSOR,
@@ -130,10 +131,10 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text) {
   const lcomm_policy *standard = &lcomm_policy_default;
   char buffer[LCOMM_POLICY_MAX + 1] = ""; /* one more for the leading space */
   lcomm_writer w = lcomm_writer_begin(buffer, sizeof buffer);
-
   lcomm_policy_write_patterns(&w, policy);
   write_codec(&w, "net", &policy->net, &standard->net);
   write_codec(&w, "node", &policy->node, &standard->node);
+  write_codec(&w, "pipe", &policy->pipe, &standard->pipe);
   write_size(&w, "min", policy->min_bytes, standard->min_bytes);
   for (unsigned i = 0; i < policy->exempt_count && i < LCOMM_POLICY_EXEMPT_MAX; i++) {
     lcomm_write(&w, "%s%.*s", i == 0 ? " exempt=" : ",", (int)sizeof policy->exempt[i] - 1,

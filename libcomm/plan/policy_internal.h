@@ -163,11 +163,19 @@ const lcomm_policy_preset *lcomm_policy_find_preset(lcomm_span value);
 
 /* --------------------------------------------------------------- policy_codec.c */
 
-typedef enum lcomm_codec_place { LCOMM_ON_NET, LCOMM_IN_NODE } lcomm_codec_place;
+typedef enum lcomm_codec_place { LCOMM_ON_NET, LCOMM_IN_NODE, LCOMM_ON_PIPE } lcomm_codec_place;
 
 /* One CODEC of the grammar. *choice is written on success only. */
 lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
                                      lcomm_codec_place place, lcomm_codec_spec *choice);
+
+/* ----------------------------------------------------------------- policy_pipe.c */
+
+/* May pipe= name this codec, and have these endings? */
+bool lcomm_policy_pipe_takes(const char *name);
+lcomm_status lcomm_policy_check_pipe(lcomm_policy_reader *r, lcomm_span value, lcomm_span name);
+lcomm_status lcomm_policy_check_pipe_ending(lcomm_policy_reader *r, lcomm_span value,
+                                            const lcomm_codec_spec *choice);
 
 /* -------------------------------------------------------------- policy_lowrank.c */
 

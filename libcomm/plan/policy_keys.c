@@ -68,6 +68,10 @@ static lcomm_status parse_node(parser *p, span value) {
   return lcomm_policy_read_codec(&p->in, value, LCOMM_IN_NODE, &p->policy->node);
 }
 
+static lcomm_status parse_pipe(parser *p, span value) {
+  return lcomm_policy_read_codec(&p->in, value, LCOMM_ON_PIPE, &p->policy->pipe);
+}
+
 static lcomm_status parse_min(parser *p, span value) {
   return lcomm_policy_read_size(&p->in, value, &p->policy->min_bytes);
 }
@@ -235,6 +239,7 @@ static lcomm_status parse_guard(parser *p, span value) {
 const lcomm_policy_key lcomm_policy_keys[LCOMM_POLICY_KEYS] = {
     {"net", parse_net, "int8"},
     {"node", parse_node, "bf16"},
+    {"pipe", parse_pipe, "fp8e4m3"},
     {"min", parse_min, "64K"},
     {"exempt", parse_exempt, "*.bias,*norm*"},
     {"warmup", parse_warmup, "100"},

@@ -75,6 +75,12 @@ static int done;
   X(lcomm_allreduce_scaled_on_stream, (c, NULL, received, 4, F, S, 1, 1, NULL), "all-reduce")      \
   X(lcomm_reduce_scatterv_scaled_on_stream, (c, data, received, NULL, F, S, 1, 1, NULL),           \
     "reduce-scatter")                                                                              \
+  X(lcomm_send, (c, NULL, 4, F, 0), "send")                                                        \
+  X(lcomm_recv, (c, NULL, 4, F, 0), "receive")                                                     \
+  X(lcomm_isend, (c, NULL, 4, F, 0, &request), "send")                                             \
+  X(lcomm_isend, (c, data, 4, F, 0, NULL), "send")                                                 \
+  X(lcomm_irecv, (c, NULL, 4, F, 0, &request), "receive")                                          \
+  X(lcomm_irecv, (c, received, 4, F, 0, NULL), "receive")                                          \
   X(lcomm_send_on_stream, (c, NULL, 4, F, 0, NULL), "send")                                        \
   X(lcomm_receive_on_stream, (c, NULL, 4, F, 0, NULL), "receive")                                  \
   X(lcomm_tensor_add, (c, NULL, data, 4, F, S, &made), "lcomm_tensor_add")                         \
@@ -115,6 +121,8 @@ static int done;
 /* Calls whose only pointer is the communicator, or that have another way to be right. */
 #define CALLS_WITHOUT(X)                                                                           \
   X(lcomm_barrier, (c), "barrier")                                                                 \
+  X(lcomm_group_begin, (c), "lcomm_group_begin")                                                   \
+  X(lcomm_group_end, (c), "lcomm_group_end")                                                       \
   X(lcomm_progress, (c), "lcomm_progress")                                                         \
   X(lcomm_abort, (c, "why"), "lcomm_abort")                                                        \
   X(lcomm_tensors_wait, (c), "lcomm_tensors_wait")                                                 \
@@ -410,6 +418,7 @@ static void every_public_function_is_in_a_table(void **state) {
   (void)state;
   assert_true(check_header("libcomm/include/libcomm.h") > 12);
   assert_true(check_header("libcomm/include/libcomm_collectives.h") > 25);
+  assert_true(check_header("libcomm/include/libcomm_pairs.h") > 7);
   assert_true(check_header("libcomm/include/libcomm_stats.h") > 2);
   assert_true(check_header("libcomm/include/libcomm_tensors.h") > 15);
   assert_true(check_header("libcomm/include/libcomm_interpose.h") > 10);
