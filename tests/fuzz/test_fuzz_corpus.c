@@ -193,6 +193,7 @@ static const struct CMUnitTest tests[] = {
     PROPERTY("any_process_that_shares_memory_is_believed_or_refused", "shm"),
     PROPERTY("any_handle_of_device_memory_is_believed_or_refused", "memory_handle"),
     PROPERTY("any_id_of_a_communicator_is_a_place_or_refused", "nccl_id"),
+    PROPERTY("any_piece_of_a_message_between_two_ranks_is_read_or_refused", "pair_frame"),
     PROPERTY("any_header_of_a_message_between_two_ranks_is_one_or_refused", "pair_header"),
     PROPERTY("any_handshake_and_control_file_of_the_mpi_interposer_is_read_or_refused",
              "interposer"),

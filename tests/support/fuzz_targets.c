@@ -60,6 +60,7 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"shm", lcomm_fuzz_shm},
     {"memory_handle", lcomm_fuzz_memory_handle},
     {"nccl_id", lcomm_fuzz_nccl_id},
+    {"pair_frame", lcomm_fuzz_pair_frame},
     {"pair_header", lcomm_fuzz_pair_header},
     {"interposer", lcomm_fuzz_interposer},
     {"sysfs", lcomm_fuzz_sysfs},

@@ -21,6 +21,7 @@
 #include "tests/support/target_lossless.h"
 #include "tests/support/target_memory_handle.h"
 #include "tests/support/target_nccl_id.h"
+#include "tests/support/target_pair_frame.h"
 #include "tests/support/target_pair_header.h"
 #include "tests/support/target_policy.h"
 #include "tests/support/target_settings.h"
