@@ -3,7 +3,7 @@
 
 /* Messages between two ranks, on the host and in order with a stream of a device. */
 
-#include "libcomm/engine/pair.h"
+#include "libcomm/api/pair_calls.h"
 
 #include "libcomm/call/call.h"
 #include "libcomm/device/device.h"
@@ -117,7 +117,7 @@ static lcomm_status make_entered(lcomm_comm *comm, lcomm_pair_call *call) {
   return lcomm_pair_collect(comm, message);
 }
 
-static lcomm_status make(lcomm_comm *comm, lcomm_pair_call *call) {
+lcomm_status lcomm_pair_call_make(lcomm_comm *comm, lcomm_pair_call *call) {
   LCOMM_TRY(enter(comm, name_of(call)));
   lcomm_status status = make_entered(comm, call);
   lcomm_exit(comm);
@@ -138,7 +138,8 @@ static lcomm_status start_entered(lcomm_comm *comm, lcomm_pair_call *call, lcomm
   return LCOMM_OK;
 }
 
-static lcomm_status start(lcomm_comm *comm, lcomm_pair_call *call, lcomm_request *request) {
+lcomm_status lcomm_pair_call_start(lcomm_comm *comm, lcomm_pair_call *call,
+                                   lcomm_request *request) {
   LCOMM_TRY(enter(comm, name_of(call)));
   lcomm_expect_overlap(comm);
   lcomm_status status = start_entered(comm, call, request);
@@ -146,7 +147,8 @@ static lcomm_status start(lcomm_comm *comm, lcomm_pair_call *call, lcomm_request
   return status;
 }
 
-static lcomm_pair_call send_of(const void *data, uint64_t count, lcomm_dtype dtype, int peer) {
+lcomm_pair_call lcomm_pair_call_send(const void *data, uint64_t count, lcomm_dtype dtype,
+                                     int peer) {
   return (lcomm_pair_call){.is_send = true,
                            .data = {.data = (void *)(uintptr_t)data, /* only read */
                                     .count = count,
@@ -160,25 +162,25 @@ static lcomm_pair_call receive_of(void *data, uint64_t count, lcomm_dtype dtype,
 
 lcomm_status lcomm_send(lcomm_comm *comm, const void *data, uint64_t count, lcomm_dtype dtype,
                         int peer) {
-  lcomm_pair_call call = send_of(data, count, dtype, peer);
-  return make(comm, &call);
+  lcomm_pair_call call = lcomm_pair_call_send(data, count, dtype, peer);
+  return lcomm_pair_call_make(comm, &call);
 }
 
 lcomm_status lcomm_recv(lcomm_comm *comm, void *data, uint64_t count, lcomm_dtype dtype, int peer) {
   lcomm_pair_call call = receive_of(data, count, dtype, peer);
-  return make(comm, &call);
+  return lcomm_pair_call_make(comm, &call);
 }
 
 lcomm_status lcomm_isend(lcomm_comm *comm, const void *data, uint64_t count, lcomm_dtype dtype,
                          int peer, lcomm_request *request) {
-  lcomm_pair_call call = send_of(data, count, dtype, peer);
-  return start(comm, &call, request);
+  lcomm_pair_call call = lcomm_pair_call_send(data, count, dtype, peer);
+  return lcomm_pair_call_start(comm, &call, request);
 }
 
 lcomm_status lcomm_irecv(lcomm_comm *comm, void *data, uint64_t count, lcomm_dtype dtype, int peer,
                          lcomm_request *request) {
   lcomm_pair_call call = receive_of(data, count, dtype, peer);
-  return start(comm, &call, request);
+  return lcomm_pair_call_start(comm, &call, request);
 }
 
 /* -------------------------------------------------------------- on a stream */
@@ -206,7 +208,7 @@ static lcomm_status make_streamed(lcomm_comm *comm, lcomm_pair_call *call) {
              : lcomm_refuse(comm, LCOMM_ERR_MEMORY, "receive: out of memory for a group");
 }
 
-static lcomm_status make_on_stream(lcomm_comm *comm, lcomm_pair_call *call, void *stream) {
+lcomm_status lcomm_pair_call_on_stream(lcomm_comm *comm, lcomm_pair_call *call, void *stream) {
   call->is_streamed = true;
   call->stream = stream;
   if (!comm) {
@@ -223,14 +225,14 @@ static lcomm_status make_on_stream(lcomm_comm *comm, lcomm_pair_call *call, void
 
 lcomm_status lcomm_send_on_stream(lcomm_comm *comm, const void *data, uint64_t count,
                                   lcomm_dtype dtype, int peer, void *stream) {
-  lcomm_pair_call call = send_of(data, count, dtype, peer);
-  return make_on_stream(comm, &call, stream);
+  lcomm_pair_call call = lcomm_pair_call_send(data, count, dtype, peer);
+  return lcomm_pair_call_on_stream(comm, &call, stream);
 }
 
 lcomm_status lcomm_receive_on_stream(lcomm_comm *comm, void *data, uint64_t count,
                                      lcomm_dtype dtype, int peer, void *stream) {
   lcomm_pair_call call = receive_of(data, count, dtype, peer);
-  return make_on_stream(comm, &call, stream);
+  return lcomm_pair_call_on_stream(comm, &call, stream);
 }
 
 /* ------------------------------------------------------------------- groups */

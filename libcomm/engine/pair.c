@@ -55,6 +55,9 @@ static void append(lcomm_comm *comm, lcomm_pair_message *it) {
     queue->first = it;
   }
   queue->last = it;
+  if (it->channel) {
+    it->channel->in_flight++;
+  }
   count_in_flight(comm, it, 1);
 }
 
@@ -67,6 +70,9 @@ static void finish(lcomm_comm *comm, lcomm_pair_queue *queue, lcomm_status statu
   lcomm_pair_unstage(comm, it);
   if (status == LCOMM_OK) {
     lcomm_pair_account(comm, it);
+  }
+  if (it->channel) {
+    it->channel->in_flight--;
   }
   count_in_flight(comm, it, -1);
   it->end.over = true;
@@ -144,7 +150,7 @@ static void describe(lcomm_comm *comm, lcomm_pair_message *it, const lcomm_pair_
   it->what = (lcomm_pair_header){.count = call->data.count, .dtype = call->data.dtype};
   it->size = call->data.count * lcomm_dtype_size(call->data.dtype);
   it->data = call->data.data;
-  it->residual = call->residual;
+  it->channel = call->channel;
   it->owner = comm;
   it->end = (lcomm_pair_end){.is_kept = call->is_kept,
                              .is_grouped = call->is_grouped,
@@ -277,6 +283,7 @@ void lcomm_pairs_free(lcomm_comm *comm) {
   }
   lcomm_pairs_free_staging(comm);
   lcomm_pair_frames_free(comm);
+  lcomm_pair_channels_free(comm);
   while (pairs->made) {
     lcomm_pair_message *next = pairs->made->next_made;
     free(pairs->made);

@@ -25,6 +25,17 @@
 
 typedef struct lcomm_pair_message lcomm_pair_message;
 
+/* Messages of one meaning to one rank, which have error feedback: what was not sent of one is
+ * added to the next one. Only the sender knows of it. */
+struct lcomm_channel {
+  lcomm_comm *comm;
+  int peer;
+  uint64_t count;     /* of float32 elements in each message */
+  float *residual;    /* [count] */
+  unsigned in_flight; /* messages that are not over */
+  lcomm_channel *next, *previous;
+};
+
 typedef struct lcomm_pair_call {
   bool is_send;
   bool is_streamed;  /* in order with `stream`, the data on a device or empty; else on the host */
@@ -33,7 +44,7 @@ typedef struct lcomm_pair_call {
   lcomm_buffer data; /* only read by a send */
   int peer;
   void *stream;
-  float *residual; /* of a channel, as long as the data; NULL: without error feedback */
+  lcomm_channel *channel; /* of a send; NULL: without error feedback */
 } lcomm_pair_call;
 
 /* Make comm->pairs where there are none. MEMORY, which is not the communicator's. */
@@ -85,6 +96,11 @@ lcomm_status lcomm_pair_group_put_off(lcomm_comm *comm, const lcomm_pair_call *c
 lcomm_status lcomm_pair_group_end(lcomm_comm *comm,
                                   lcomm_status (*begin)(lcomm_comm *comm,
                                                         const lcomm_pair_call *call));
+
+/* pair_channel.c. Make one, in which nothing waits; NULL without memory for it. Free one of which
+ * no message is in flight. */
+lcomm_channel *lcomm_pair_channel_make(lcomm_comm *comm, int peer, uint64_t count);
+void lcomm_pair_channel_free(lcomm_channel *channel);
 
 /* After a failure, and before the links are closed: nothing is waited for any more, streams go on.
  */

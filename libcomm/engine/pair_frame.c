@@ -125,7 +125,7 @@ static uint64_t seed_of(const lcomm_comm *comm, const lcomm_pair_message *it, ui
   return ranks * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)it->what.number << 24 ^ piece;
 }
 
-static void encode(lcomm_comm *comm, const lcomm_pair_message *it, uint32_t piece,
+static void encode(const lcomm_comm *comm, const lcomm_pair_message *it, uint32_t piece,
                    const uint8_t *data, size_t size, uint8_t *payload) {
   lcomm_range range = lcomm_range_whole(elements_of(it, size));
   uint64_t seed = seed_of(comm, it, piece);
@@ -139,8 +139,8 @@ static void encode(lcomm_comm *comm, const lcomm_pair_message *it, uint32_t piec
     lcomm_decode(&exact, comm->kernels, data, range, 1, comm->pairs->coder.values);
     values = comm->pairs->coder.values;
   }
-  if (it->residual) {
-    float *residual = it->residual + elements_of(it, (size_t)(data - it->data));
+  if (it->channel && comm->settings.policy.pipe.error_feedback) {
+    float *residual = it->channel->residual + elements_of(it, (size_t)(data - it->data));
     lcomm_residual_encode(&it->format, comm->kernels, values, residual, residual, range, seed,
                           payload);
   } else {

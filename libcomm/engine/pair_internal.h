@@ -73,7 +73,7 @@ struct lcomm_pair_message {
   size_t piece_size;
   uint32_t pieces, piece, posted; /* all, those that are over, and those that were begun */
   uint8_t *data;                  /* in memory of the host, pinned or the program's */
-  float *residual;                /* of its channel; NULL: without error feedback */
+  lcomm_channel *channel;         /* NULL: without error feedback */
   uint8_t *wire;                  /* pair_frame.h; NULL: pieces travel as they are */
   lcomm_pair_block *block;        /* NULL without data on a device */
   uint32_t base;
@@ -115,6 +115,7 @@ struct lcomm_pairs {
   void *sending, *receiving;  /* streams */
   lcomm_pair_block *idle, *draining;
   lcomm_pair_message *spare, *made; /* to be used again; all */
+  lcomm_channel *channels;
   lcomm_pair_coder coder;
   lcomm_pair_group group;
   unsigned in_flight;
@@ -135,6 +136,9 @@ lcomm_status lcomm_pair_play(lcomm_comm *comm, const lcomm_pair_message *message
 /* The message is over: its memory may serve another one. */
 void lcomm_pair_unstage(lcomm_comm *comm, lcomm_pair_message *message);
 void lcomm_pairs_free_staging(lcomm_comm *comm);
+
+/* Part of lcomm_pairs_free. */
+void lcomm_pair_channels_free(lcomm_comm *comm);
 
 /* pair_wait.c: add a message that went well to the statistics and the trace. */
 void lcomm_pair_account(lcomm_comm *comm, const lcomm_pair_message *message);

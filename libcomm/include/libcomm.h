@@ -82,7 +82,8 @@
  *   pipe=CODEC    codec of messages between two ranks of different nodes
  *                 (libcomm_pairs.h); those inside a node are exact. Not topk, sign,
  *                 int2, lowrank and auto: nothing makes up for what they leave out.
- *                 Without +ef                           (default none)
+ *                 +ef is for the messages of a channel (lcomm_channel_create); int4
+ *                 has it only if it is said             (default none)
  *   min=SIZE      smaller operations and tensors stay exact, but for tensors
  *                 that a pattern of net[...] fits; bytes, K, M, G are powers
  *                 of 1024                               (default 64K)

@@ -92,6 +92,44 @@ LCOMM_API lcomm_status lcomm_send_on_stream(lcomm_comm *comm, const void *data, 
 LCOMM_API lcomm_status lcomm_receive_on_stream(lcomm_comm *comm, void *data, uint64_t count,
                                                lcomm_dtype dtype, int peer, void *stream);
 
+/* ---------------------------------------------------------------- channels */
+
+/* Error feedback for messages of one meaning to one rank, such as the gradients of one layer's
+ * activations: what was not sent of one is added to the next one. It pays where messages of a
+ * channel are alike or add up at the receiver; activations of other samples are neither, and are
+ * better sent without. Only the sender knows of a channel: the receiver receives as always. */
+typedef struct lcomm_channel lcomm_channel;
+
+/* Make one, in which nothing waits. Local call.
+ * peer     a rank, 0 .. size-1, that receives its messages
+ * count    of float32 elements in each of them; 0 is allowed. It takes as many float32 of memory
+ * channel  receives it, owned by the communicator: valid until lcomm_channel_destroy() or
+ *          lcomm_destroy()
+ * Errors: ARGUMENT, MEMORY, or the sticky error. */
+LCOMM_API lcomm_status lcomm_channel_create(lcomm_comm *comm, int peer, uint64_t count,
+                                            lcomm_channel **channel);
+
+/* lcomm_send(), lcomm_isend() and lcomm_send_on_stream() of `count` float32 to its peer, with error
+ * feedback where the policy has pipe=CODEC+ef and encodes the message; else without, and what waits
+ * in the channel stays there. Several may be in flight: they are encoded in their order. A block of
+ * a codec that holds NaN or Inf leaves nothing of these values behind.
+ * Errors: as those; ARGUMENT for a channel that is gone. */
+LCOMM_API lcomm_status lcomm_channel_send(lcomm_channel *channel, const void *data);
+LCOMM_API lcomm_status lcomm_channel_isend(lcomm_channel *channel, const void *data,
+                                           lcomm_request *request);
+LCOMM_API lcomm_status lcomm_channel_send_on_stream(lcomm_channel *channel, const void *data,
+                                                    void *stream);
+
+/* What waits: `count` values. Of all messages of a channel that were encoded with error feedback,
+ * sum(sent) == sum(received) + values, within rounding.
+ * values  on the host
+ * Errors: ARGUMENT, STATE while a message of it is in flight. */
+LCOMM_API lcomm_status lcomm_channel_get(const lcomm_channel *channel, float *values);
+
+/* Forget it, and what waits in it. Local call. Errors: ARGUMENT, STATE while a message of it is in
+ * flight. */
+LCOMM_API lcomm_status lcomm_channel_destroy(lcomm_channel *channel);
+
 #ifdef __cplusplus
 }
 #endif

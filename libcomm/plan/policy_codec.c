@@ -330,7 +330,6 @@ lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
   if (place == LCOMM_IN_NODE && read.error_feedback) {
     return fail_in_node(r, value, codec->name, "+ef");
   }
-  LCOMM_TRY(place == LCOMM_ON_PIPE ? lcomm_policy_check_pipe_ending(r, value, &read) : LCOMM_OK);
   *choice = read;
   return LCOMM_OK;
 }

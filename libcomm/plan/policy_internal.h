@@ -171,11 +171,9 @@ lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
 
 /* ----------------------------------------------------------------- policy_pipe.c */
 
-/* May pipe= name this codec, and have these endings? */
+/* May pipe= name this codec? */
 bool lcomm_policy_pipe_takes(const char *name);
 lcomm_status lcomm_policy_check_pipe(lcomm_policy_reader *r, lcomm_span value, lcomm_span name);
-lcomm_status lcomm_policy_check_pipe_ending(lcomm_policy_reader *r, lcomm_span value,
-                                            const lcomm_codec_spec *choice);
 
 /* -------------------------------------------------------------- policy_lowrank.c */
 

@@ -5,8 +5,8 @@
 
 #include "libcomm/plan/policy_internal.h"
 
-/* A message is what one rank has computed for another: no sum averages its errors, and the next
- * message is of other values, so nothing brings later what was left out. */
+/* A message is what one rank has computed for another: no sum averages its errors, and what it
+ * leaves out comes too late with the next one, which is of other values. */
 static const struct {
   const char *name, *why;
 } refused[] = {
@@ -40,12 +40,4 @@ lcomm_status lcomm_policy_check_pipe(lcomm_policy_reader *r, lcomm_span value, l
     }
   }
   return LCOMM_OK;
-}
-
-lcomm_status lcomm_policy_check_pipe_ending(lcomm_policy_reader *r, lcomm_span value,
-                                            const lcomm_codec_spec *choice) {
-  return choice->error_feedback ? refuse(r, value, "error feedback",
-                                         "the next message is of other "
-                                         "values")
-                                : LCOMM_OK;
 }

@@ -155,7 +155,7 @@ static void memory_of_a_device_needs_a_stream(void) {
 /* One side has its data on the host. */
 static void host_and_device_exchange_messages(void) {
   buffers it = begin();
-  lcomm_request sent;
+  lcomm_request sent = {0};
   fill(mpi_rank);
   require_fine(it.comm, lcomm_isend(it.comm, given, LONGEST, LCOMM_UINT8, it.right, &sent));
   receive(&it, 0, LONGEST);

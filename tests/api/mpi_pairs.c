@@ -50,12 +50,12 @@ static void require_bytes(const uint8_t *bytes, uint64_t size, int rank, int mes
 
 static void go_round_a_ring(lcomm_comm *comm) {
   for (int i = 0; i < SIZES; i++) {
-    lcomm_request sent;
+    lcomm_request sent = {0};
     fill(given, sizes[i], mpi_rank, i);
     memset(got, 0, sizeof(got));
     require_fine(comm, lcomm_isend(comm, given, sizes[i], LCOMM_UINT8, right(), &sent));
     if (mpi_size == 1) {
-      lcomm_request received;
+      lcomm_request received = {0};
       require_fine(comm, lcomm_irecv(comm, got, sizes[i], LCOMM_UINT8, left(), &received));
       require_fine(comm, lcomm_wait(comm, &received));
     } else {
@@ -141,7 +141,7 @@ static void messages_and_collectives_need_no_order(void) {
   fill(given, LONGEST, mpi_rank, 0);
   require_fine(comm, lcomm_irecv(comm, got, LONGEST, LCOMM_UINT8, left(), &received));
   require_fine(comm, lcomm_iallreduce(comm, &one, &sum, 1, LCOMM_FLOAT32, LCOMM_SUM, &reduced));
-  lcomm_request sent;
+  lcomm_request sent = {0};
   require_fine(comm, lcomm_isend(comm, given, LONGEST, LCOMM_UINT8, right(), &sent));
   int done = 0;
   while (!done && all_well()) {
@@ -225,10 +225,10 @@ static void what_cannot_be_sent_is_refused_and_harms_nothing(void) {
 
 static void the_policy_stays_while_a_message_is_in_flight(void) {
   lcomm_comm *comm = make_comm("", two_nodes());
-  lcomm_request sent;
+  lcomm_request sent = {0};
   require_fine(comm, lcomm_isend(comm, given, LONGEST, LCOMM_UINT8, right(), &sent));
   require(lcomm_policy_set(comm, "pipe=int8") == LCOMM_ERR_STATE, "%s", lcomm_last_error(comm));
-  lcomm_request received;
+  lcomm_request received = {0};
   require_fine(comm, lcomm_irecv(comm, got, LONGEST, LCOMM_UINT8, left(), &received));
   require_fine(comm, lcomm_wait(comm, &sent));
   require_fine(comm, lcomm_wait(comm, &received));
@@ -251,7 +251,7 @@ static void nothing_is_allocated_after_the_first_message_of_a_shape(void) {
   }
   size_t before = 0;
   for (int i = 0; i < 6; i++) {
-    lcomm_request sent, received;
+    lcomm_request sent = {0}, received = {0};
     require_fine(comm, lcomm_isend(comm, given, LONGEST / 4, LCOMM_FLOAT32, right(), &sent));
     require_fine(comm, lcomm_irecv(comm, got, LONGEST / 4, LCOMM_FLOAT32, left(), &received));
     require_fine(comm, lcomm_wait(comm, &received));

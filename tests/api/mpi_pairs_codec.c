@@ -69,7 +69,7 @@ static void pass_through(const lcomm_format *format, lcomm_dtype type, uint64_t 
 }
 
 static void exchange(lcomm_comm *comm, uint64_t count, lcomm_dtype type, int peer) {
-  lcomm_request sent;
+  lcomm_request sent = {0};
   require_fine(comm, lcomm_isend(comm, given, count, type, peer, &sent));
   require_fine(comm, lcomm_recv(comm, got, count, type, peer));
   require_fine(comm, lcomm_wait(comm, &sent));
@@ -162,7 +162,7 @@ static void bytes_are_those_of_the_formula(void) {
   lcomm_comm *comm = make_comm("pipe=fp8e4m3", 2);
   lcomm_stats stats;
   float *large = calloc(COUNT, sizeof *large), *received = calloc(COUNT, sizeof *received);
-  lcomm_request sent;
+  lcomm_request sent = {0};
   require_fine(comm, lcomm_stats_reset(comm));
   require_fine(comm, lcomm_isend(comm, large, COUNT, LCOMM_FLOAT32, across(), &sent));
   require_fine(comm, lcomm_recv(comm, received, COUNT, LCOMM_FLOAT32, across()));

@@ -24,6 +24,7 @@ static float data[64], received[64];
 static uint64_t counts[1] = {4}, bytes;
 static lcomm_request request;
 static lcomm_residual *residual;
+static lcomm_channel *channel;
 static lcomm_tensor *tensor, *made;
 static lcomm_guard_figures figures;
 static lcomm_comm *other;
@@ -81,6 +82,8 @@ static int done;
   X(lcomm_isend, (c, data, 4, F, 0, NULL), "send")                                                 \
   X(lcomm_irecv, (c, NULL, 4, F, 0, &request), "receive")                                          \
   X(lcomm_irecv, (c, received, 4, F, 0, NULL), "receive")                                          \
+  X(lcomm_channel_create, (c, 0, 4, NULL), "lcomm_channel_create")                                 \
+  X(lcomm_channel_create, (c, 1, 4, &channel), "lcomm_channel_create")                             \
   X(lcomm_send_on_stream, (c, NULL, 4, F, 0, NULL), "send")                                        \
   X(lcomm_receive_on_stream, (c, NULL, 4, F, 0, NULL), "receive")                                  \
   X(lcomm_tensor_add, (c, NULL, data, 4, F, S, &made), "lcomm_tensor_add")                         \
@@ -149,6 +152,14 @@ static int done;
   X(lcomm_residual_guard, (r, &figures))                                                           \
   X(lcomm_residual_discard, (r))                                                                   \
   X(lcomm_residual_destroy, (r))
+
+/* Calls with a channel, without the communicator. */
+#define CHANNELS(X)                                                                                \
+  X(lcomm_channel_send, (h, data))                                                                 \
+  X(lcomm_channel_isend, (h, data, &request))                                                      \
+  X(lcomm_channel_send_on_stream, (h, data, NULL))                                                 \
+  X(lcomm_channel_get, (h, received))                                                              \
+  X(lcomm_channel_destroy, (h))
 
 /* Calls with a tensor. */
 #define TENSORS(X)                                                                                 \
@@ -321,6 +332,26 @@ static void a_residual_that_is_gone_is_refused(void **state) {
   RESIDUALS(IS_NO_RESIDUAL)
 }
 
+#define IS_NO_CHANNEL(function, arguments)                                                         \
+  assert_int_equal(function arguments, LCOMM_ERR_ARGUMENT);                                        \
+  assert_non_null(strstr(lcomm_last_error(NULL), #function));
+
+static void a_channel_that_is_gone_is_refused(void **state) {
+  (void)state;
+  lcomm_comm *c = make_alone();
+  lcomm_channel *h = NULL;
+  CHANNELS(IS_NO_CHANNEL)
+  assert_int_equal(lcomm_channel_create(c, 0, 4, &h), LCOMM_OK);
+  set_thread_error();
+  is_refused(c, "lcomm_channel_send", lcomm_channel_send(h, NULL), "send");
+  is_refused(c, "lcomm_channel_get", lcomm_channel_get(h, NULL), "lcomm_channel_get");
+  assert_int_equal(lcomm_channel_destroy(h), LCOMM_OK);
+  CHANNELS(IS_NO_CHANNEL)
+  assert_int_equal(lcomm_channel_create(c, 0, 0, &h), LCOMM_OK);
+  assert_int_equal(lcomm_destroy(c), LCOMM_OK);
+  CHANNELS(IS_NO_CHANNEL)
+}
+
 static void tensors_are_sums_with_a_buffer_of_their_own(void **state) {
   (void)state;
   lcomm_comm *c = make_alone();
@@ -383,7 +414,7 @@ static bool is_in(const char *const *names, size_t count, const char *name) {
 
 static bool is_covered(const char *name) {
   static const char *const tried[] = {CALLS(NAME3) CALLS_WITHOUT(NAME3) RESIDUALS(NAME2)
-                                          TENSORS(NAME2)};
+                                          CHANNELS(NAME2) TENSORS(NAME2)};
   return is_in(tried, sizeof(tried) / sizeof(tried[0]), name) ||
          is_in(harmless, sizeof(harmless) / sizeof(harmless[0]), name) ||
          is_in(outside, sizeof(outside) / sizeof(outside[0]), name);
@@ -418,7 +449,7 @@ static void every_public_function_is_in_a_table(void **state) {
   (void)state;
   assert_true(check_header("libcomm/include/libcomm.h") > 12);
   assert_true(check_header("libcomm/include/libcomm_collectives.h") > 25);
-  assert_true(check_header("libcomm/include/libcomm_pairs.h") > 7);
+  assert_true(check_header("libcomm/include/libcomm_pairs.h") > 13);
   assert_true(check_header("libcomm/include/libcomm_stats.h") > 2);
   assert_true(check_header("libcomm/include/libcomm_tensors.h") > 15);
   assert_true(check_header("libcomm/include/libcomm_interpose.h") > 10);
@@ -431,6 +462,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(no_communicator_is_refused_with_the_threads_sentence),
     cmocka_unit_test(a_tensor_of_another_communicator_is_refused),
     cmocka_unit_test(a_residual_that_is_gone_is_refused),
+    cmocka_unit_test(a_channel_that_is_gone_is_refused),
     cmocka_unit_test(tensors_are_sums_with_a_buffer_of_their_own),
     cmocka_unit_test(a_timeout_that_is_none_is_refused_with_its_bounds),
     cmocka_unit_test(every_public_function_is_in_a_table),

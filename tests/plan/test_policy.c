@@ -196,10 +196,9 @@ static void int4_has_feedback_on_net_only(void **state) {
 static void messages_between_two_ranks_have_codecs_that_leave_nothing_out(void **state) {
   (void)state;
   static const char *const good[] = {
-      "none+zstd",        "fp16:scale=block",   "bf16",   "fp8e4m3:stochastic",
-      "fp8e5m2:block=32", "int8:block=32+zstd", "int4-ef"};
-  static const char *const bad[] = {"topk:0.01", "sign",    "int2",    "lowrank:4",
-                                    "auto:int8", "int8+ef", "int4+ef", "zip"};
+      "none+zstd",          "fp16:scale=block", "bf16",    "fp8e4m3:stochastic", "fp8e5m2:block=32",
+      "int8:block=32+zstd", "int4-ef",          "int8+ef", "int4+ef+zstd"};
+  static const char *const bad[] = {"topk:0.01", "sign", "int2", "lowrank:4", "auto:int8", "zip"};
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
     char text[64];
     snprintf(text, sizeof text, "pipe=%s", good[i]);
