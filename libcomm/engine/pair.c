@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/base/clock.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/pair_frame.h"
 #include "libcomm/engine/pair_move.h"
@@ -58,6 +57,7 @@ static void append(lcomm_comm *comm, lcomm_pair_message *it) {
   if (it->channel) {
     it->channel->in_flight++;
   }
+  lcomm_pair_account_begin(comm, it);
   count_in_flight(comm, it, 1);
 }
 
@@ -68,9 +68,7 @@ static void finish(lcomm_comm *comm, lcomm_pair_queue *queue, lcomm_status statu
   queue->last = queue->first ? queue->last : NULL;
   count_device(comm, it, false);
   lcomm_pair_unstage(comm, it);
-  if (status == LCOMM_OK) {
-    lcomm_pair_account(comm, it);
-  }
+  lcomm_pair_account_end(comm, it, status);
   if (it->channel) {
     it->channel->in_flight--;
   }
@@ -152,10 +150,8 @@ static void describe(lcomm_comm *comm, lcomm_pair_message *it, const lcomm_pair_
   it->data = call->data.data;
   it->channel = call->channel;
   it->owner = comm;
-  it->end = (lcomm_pair_end){.is_kept = call->is_kept,
-                             .is_grouped = call->is_grouped,
-                             .is_awaited = call->is_streamed,
-                             .begun_s = comm->observers.trace ? lcomm_clock_s() : 0};
+  it->end = (lcomm_pair_end){
+      .is_kept = call->is_kept, .is_grouped = call->is_grouped, .is_awaited = call->is_streamed};
   choose_format(comm, it);
   cut(it);
 }

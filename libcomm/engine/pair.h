@@ -74,6 +74,11 @@ lcomm_status lcomm_pairs_check(lcomm_comm *comm);
 /* The time-out counts for a message from here on: the program waits for it. */
 void lcomm_pair_await(lcomm_comm *comm, lcomm_pair_message *message);
 
+/* The row of the statistics of a message that is waited for; NULL: none is. A row stays where it
+ * is.
+ */
+lcomm_summary_row *lcomm_pairs_awaited_row(lcomm_comm *comm);
+
 /* A flag that is set once the message is over, for waits. */
 const bool *lcomm_pair_over(const lcomm_pair_message *message);
 

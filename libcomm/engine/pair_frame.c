@@ -193,7 +193,7 @@ size_t lcomm_pair_frame_write(lcomm_comm *comm, lcomm_pair_message *it, uint32_t
     header.checksum = lcomm_wire_checksum(behind, header.payload_size);
   }
   lcomm_wire_pack(&header, frame);
-  comm->stats.encode_s += lcomm_clock_s() - begun_s;
+  it->end.coding_s += lcomm_clock_s() - begun_s;
   return LCOMM_WIRE_HEADER_SIZE + (size_t)header.payload_size;
 }
 
@@ -236,6 +236,6 @@ const char *lcomm_pair_frame_read(lcomm_comm *comm, lcomm_pair_message *it, uint
     decode(comm, it, payload, data, data_size);
   }
   lcomm_fp_leave(environment);
-  comm->stats.decode_s += lcomm_clock_s() - begun_s;
+  it->end.coding_s += lcomm_clock_s() - begun_s;
   return why;
 }

@@ -60,6 +60,7 @@ typedef struct lcomm_pair_end {
   double waits_s;      /* since when for the peer; 0: it does not */
   double begun_s;
   uint64_t wire_bytes; /* of its pieces, so far */
+  double coding_s;     /* spent on encoding or decoding them */
 } lcomm_pair_end;
 
 struct lcomm_pair_message {
@@ -140,8 +141,11 @@ void lcomm_pairs_free_staging(lcomm_comm *comm);
 /* Part of lcomm_pairs_free. */
 void lcomm_pair_channels_free(lcomm_comm *comm);
 
-/* pair_wait.c: add a message that went well to the statistics and the trace. */
-void lcomm_pair_account(lcomm_comm *comm, const lcomm_pair_message *message);
+/* pair_account.c: a message has begun; it is over: add one that went well to the statistics and the
+ * trace. */
+void lcomm_pair_account_begin(lcomm_comm *comm, lcomm_pair_message *message);
+void lcomm_pair_account_end(lcomm_comm *comm, const lcomm_pair_message *message,
+                            lcomm_status status);
 
 /* Bytes of a piece, and where they are. */
 static inline size_t lcomm_pair_piece(const lcomm_pair_message *it, uint32_t piece, uint8_t **at) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Messages between two ranks: time-outs, requests, statistics and groups. */
+/* Messages between two ranks: time-outs, requests and groups. */
 
 #include <stdlib.h>
 
@@ -73,6 +73,18 @@ void lcomm_pair_await(lcomm_comm *comm, lcomm_pair_message *message) {
   message->end.is_awaited = true;
 }
 
+/* A receive before a send, should both be waited for. */
+lcomm_summary_row *lcomm_pairs_awaited_row(lcomm_comm *comm) {
+  lcomm_summary_row *rows = comm->observers.summary.rows, *sends = NULL;
+  for (int peer = 0; peer < comm->size && lcomm_pairs_are_busy(comm); peer++) {
+    if (is_awaited(lcomm_pair_queue_of(comm, false, peer))) {
+      return &rows[LCOMM_SUMMARY_RECEIVES];
+    }
+    sends = is_awaited(lcomm_pair_queue_of(comm, true, peer)) ? &rows[LCOMM_SUMMARY_SENDS] : sends;
+  }
+  return sends;
+}
+
 const bool *lcomm_pair_over(const lcomm_pair_message *message) {
   return &message->end.over;
 }
@@ -90,37 +102,6 @@ lcomm_status lcomm_pair_collect(lcomm_comm *comm, lcomm_pair_message *message) {
 lcomm_status lcomm_pairs_finish(lcomm_comm *comm) {
   bool waits = comm->pairs && comm->pairs->streamed > 0;
   return waits ? lcomm_operations_wait(comm, &comm->pairs->is_idle) : LCOMM_OK;
-}
-
-/* --------------------------------------------------------------- statistics */
-
-void lcomm_pair_account(lcomm_comm *comm, const lcomm_pair_message *it) {
-  lcomm_stats *all = &comm->stats;
-  lcomm_link link = lcomm_topo_link(&comm->topo, comm->rank, it->peer);
-  uint64_t bytes = LCOMM_PAIR_HEADER_SIZE + it->end.wire_bytes;
-  if (it->peer == comm->rank) {
-    return;
-  }
-  if (it->is_send) {
-    all->sent_messages[link]++;
-    all->sent_bytes[link] += bytes;
-    all->exact_bytes[link] += LCOMM_PAIR_HEADER_SIZE + it->size;
-  } else {
-    all->received_bytes[link] += bytes;
-  }
-  if (comm->observers.trace) {
-    lcomm_trace_event event = {.kind = it->is_send ? LCOMM_TRACE_SEND : LCOMM_TRACE_RECV,
-                               .begin_s = it->end.begun_s,
-                               .end_s = lcomm_clock_s(),
-                               .operation = "message",
-                               .sequence = it->what.number,
-                               .peer = it->peer,
-                               .message = LCOMM_PAIR_TRACED_AS,
-                               .link = link,
-                               .bytes = bytes,
-                               .codec = it->format.codec->name};
-    lcomm_trace_add(comm->observers.trace, &event);
-  }
 }
 
 /* ------------------------------------------------------------------- groups */

@@ -195,7 +195,7 @@ static lcomm_status wait_for(lcomm_comm *comm, const bool *flag) {
     bool moved = false;
     lcomm_operation *oldest = comm->operations.first;
     if (backoff.steps == 1) {
-      row = oldest ? lcomm_operation_row(comm, oldest) : NULL;
+      row = oldest ? lcomm_operation_row(comm, oldest) : lcomm_pairs_awaited_row(comm);
     }
     LCOMM_TRY(lcomm_operations_move(comm, &moved));
     if (comm->runs.reads_awaited > 0) {

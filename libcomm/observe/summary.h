@@ -52,6 +52,8 @@ typedef struct lcomm_summary_row {
 
 enum {
   LCOMM_SUMMARY_TENSORS = LCOMM_COLLECTIVE_COUNT, /* the row of tensors' buckets */
+  LCOMM_SUMMARY_SENDS,                            /* messages between two ranks */
+  LCOMM_SUMMARY_RECEIVES,
   LCOMM_SUMMARY_ROWS,
   LCOMM_SUMMARY_CODECS = 16, /* more than there are */
   LCOMM_SUMMARY_TEXT_MAX = 8192,

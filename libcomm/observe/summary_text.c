@@ -33,7 +33,9 @@ static const char *ratio_text(uint64_t exact, uint64_t sent, char text[CELL_MAX]
 }
 
 static const char *row_name(int row) {
-  return row == LCOMM_SUMMARY_TENSORS ? "tensors" : lcomm_collective_name((lcomm_collective)row);
+  static const char *const others[] = {"tensors", "send", "receive"}; /* behind the collectives */
+  return row < LCOMM_SUMMARY_TENSORS ? lcomm_collective_name((lcomm_collective)row)
+                                     : others[row - LCOMM_SUMMARY_TENSORS];
 }
 
 /* ----------------------------------------------------------------- table */

@@ -177,6 +177,10 @@ static void bytes_are_those_of_the_formula(void) {
           (unsigned long long)stats.exact_bytes[LCOMM_LINK_NET]);
   require(stats.sent_messages[LCOMM_LINK_NET] == 1, "not one message");
   require(stats.encode_s > 0 && stats.decode_s > 0, "no time was counted");
+  const lcomm_summary_row *rows = comm->observers.summary.rows;
+  require(rows[LCOMM_SUMMARY_SENDS].operations == 1 && rows[LCOMM_SUMMARY_RECEIVES].operations == 1,
+          "the table has not one of each");
+  require(rows[LCOMM_SUMMARY_SENDS].cost.sent_bytes[LCOMM_LINK_NET] == formula, "other bytes");
   require_fine(NULL, lcomm_destroy(comm));
   free(large);
   free(received);

@@ -92,8 +92,26 @@ static void a_progress_thread_writes_what_it_did(void) {
   look_into_the_file(LCOMM_PROGRESS_THREAD, 2);
 }
 
+static void messages_between_two_ranks_are_events(void) {
+  enum { SIZE = 100000, NUMBER = 3 };
+  static char bytes[SIZE];
+  lcomm_config config = LCOMM_CONFIG_INIT;
+  config.transport = "shm";
+  begin();
+  lcomm_comm *comm = make_comm_if_possible(&config);
+  lcomm_status status = mpi_rank == 0 ? lcomm_send(comm, bytes, SIZE, LCOMM_UINT8, 1)
+                                      : lcomm_recv(comm, bytes, SIZE, LCOMM_UINT8, 0);
+  require(status == LCOMM_OK, "%s", lcomm_last_error(comm));
+  require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+  require(has_event(NUMBER, "\"operation\":\"message\""), "no event of a message");
+  require(has_event(NUMBER, "\"bytes\":100024"), "no event with the bytes of the message");
+  MPI_Barrier(MPI_COMM_WORLD);
+  end(NUMBER);
+}
+
 static const mpi_property properties[] = {
     PROPERTY(a_rank_that_waits_writes_what_it_did),
     PROPERTY(a_progress_thread_writes_what_it_did),
+    PROPERTY(messages_between_two_ranks_are_events),
 };
 RUN_PROPERTIES(mpi_property_main_threads, properties)

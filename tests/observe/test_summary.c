@@ -69,6 +69,18 @@ static void known_numbers_make_a_known_table(void **state) {
       "in flight were spent waiting.\n");
 }
 
+static void messages_between_two_ranks_have_rows_of_their_own(void **state) {
+  (void)state;
+  lcomm_summary summary = {.about = about};
+  char text[LCOMM_SUMMARY_TEXT_MAX];
+  add(&summary, LCOMM_SUMMARY_SENDS, 100, 4, 10);
+  add(&summary, LCOMM_SUMMARY_SENDS, 100, 4, 12);
+  add(&summary, LCOMM_SUMMARY_RECEIVES, 20, 1, 14);
+  lcomm_summary_print(&summary, 24, text, sizeof(text));
+  assert_non_null(strstr(text, "\n  send                     2   200 MiB"));
+  assert_non_null(strstr(text, "\n  receive                  1  20.0 MiB"));
+}
+
 /* Tensors that were checked, as many as there is room for. */
 static void what_the_guard_found_is_shown(void **state) {
   (void)state;
@@ -291,6 +303,7 @@ static void the_table_is_shown_once_by_whom_it_is_asked_for(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(known_numbers_make_a_known_table),
+    cmocka_unit_test(messages_between_two_ranks_have_rows_of_their_own),
     cmocka_unit_test(what_the_guard_found_is_shown),
     cmocka_unit_test(the_last_line_is_true),
     cmocka_unit_test(several_lossy_codecs_have_a_row_each),
