@@ -220,7 +220,8 @@
  *   lcomm_reduce_scatter_ef) only: plain calls under a +ef policy stay exact. Top-k
  *   acts on reduce-scatters with a residual only. int4, int2 and sign have it on
  *   net unless -ef takes it away. +zstd compresses the payloads once more, without loss. Codecs act
- * on sums (all-reduce, reduce-scatter). All-gather and broadcast are always exact.
+ * on sums (all-reduce, reduce-scatter), and that of pipe= on messages between two ranks. All-gather
+ * and broadcast are always exact.
  *
  * ENVIRONMENT: `libcomm-info --env` prints the table.
  */

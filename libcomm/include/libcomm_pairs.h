@@ -21,18 +21,18 @@
  *   the codec makes fewer bytes of them. The receiver gets what decoding gives; the sender's data
  *   stays as it is. All else is exact, as are messages inside a node. Long messages are encoded
  *   and decoded in pieces of 1 MiB of data, while the piece before travels; results are as if a
- *   message were encoded as a whole. A header says what comes, so a message that one side has
- *   encoded and the other does not expect so is a MISMATCH, like one of another count or type: both
- *   ranks are named, on all ranks. With check=xxhash all pieces have a checksum, and short messages
- *   travel as long ones do.
+ *   message were encoded as a whole, but for the random numbers of stochastic rounding. A header
+ *   says what comes, so a message that one side has encoded and the other does not expect so is a
+ *   MISMATCH, like one of another count or type: both ranks are named, on all ranks. With
+ *   check=xxhash all pieces have a checksum, and short messages travel as long ones do.
  *
  * WAITING
  *   Messages of up to 4072 bytes travel with their header: a send is over when it has left, whether
  *   it is received or not. Longer ones go when the receiver asks for them, so a send is over when
- * it is received, and two ranks that send to each other first, and receive then, wait for each
- * other until the time-out: they use requests, or a group. Of the messages to one rank the first
- * one that is not over is on its way, and the others are behind it. Messages to different ranks,
- * and from them, do not wait for each other.
+ *   it is received, and two ranks that send to each other first, and receive then, wait for each
+ *   other until the time-out: they use requests, or a group.
+ *   Of the messages to one rank the first one that is not over is on its way, and the others are
+ *   behind it. Messages to different ranks, and from them, do not wait for each other.
  *
  * TIME-OUT
  *   counts while somebody waits for a message, or has tested it, and from when nothing moved: then
