@@ -5,7 +5,8 @@
 
 /* The kernels of a CUDA device. A table of its own beside kernels.h, because a
  * device wants whole steps where a processor wants inner loops: every function
- * here reads its sources once and writes its results once, and is one launch, `squares` excepted.
+ * here reads its sources once and writes its results once, and is one launch,
+ * `squares`, `lowrank.turn` and `lowrank.finish` excepted.
  * The bytes are those of the scalar table, NaN where two NaNs meet excepted.
  *
  * All pointers are addresses of device memory unless a comment says otherwise;
@@ -24,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/lowrank_step.h"
 #include "kernels/sample.h"
 #include "kernels/squares.h"
 
@@ -291,6 +293,7 @@ typedef struct lcomm_cuda_kernels {
                void *stream);
   int (*join)(unsigned width, const uint8_t *const *plane, uint8_t *destination, uint64_t n,
               void *stream);
+  lcomm_cuda_lowrank lowrank;
 
   size_t (*topk_size)(const lcomm_cuda_topk_shape *shape);
   /* NULL when memory is short. */

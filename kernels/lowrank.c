@@ -8,11 +8,9 @@
 #include <math.h>
 
 #include "kernels/element.h"
+#include "kernels/lowrank_step.h"
 
 enum { SUMS = 8 };
-
-/* The square of the part of its length that a vector must keep. */
-static const double least_left = 0x1p-40;
 
 static double dot(const float *left, const float *right, size_t n) {
   double sum[SUMS] = {0};
@@ -76,7 +74,7 @@ static void orthonormalise_one(float *p, size_t n, size_t k) {
     fill(vector, n, lcomm_f32_from_bits(LCOMM_F32_NAN_BITS));
     return;
   }
-  if (left <= least_left * before) {
+  if (left <= LCOMM_LOWRANK_LEAST_LEFT * before) {
     fill_by_counter(vector, n, 0, k);
     take_off_earlier(p, n, k);
   }

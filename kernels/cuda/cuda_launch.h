@@ -47,6 +47,13 @@ int lcomm_cuda_run_split(unsigned width, const uint8_t *source, uint8_t *const *
 int lcomm_cuda_run_join(unsigned width, const uint8_t *const *plane, uint8_t *destination,
                         uint64_t n, void *stream);
 
+int lcomm_cuda_run_lowrank_project(const lcomm_lowrank_matrix *list, uint32_t count, void *stream);
+int lcomm_cuda_run_lowrank_turn(const lcomm_lowrank_matrix *list, uint32_t count, void *stream);
+int lcomm_cuda_run_lowrank_finish(const lcomm_lowrank_matrix *list, uint32_t count, void *stream);
+/* Parts of the last two: P, and the kept Q; see there what happens to those that are lost. */
+int lcomm_cuda_run_lowrank_left(const lcomm_lowrank_matrix *list, uint32_t count, void *stream);
+int lcomm_cuda_run_lowrank_basis(const lcomm_lowrank_matrix *list, uint32_t count, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -8,18 +8,18 @@
 #include "kernels/kernels.h"
 #include "tests/kernels/kernel_values.h"
 
-typedef struct shape {
+typedef struct matrix_shape {
   size_t rows, columns, rank;
-} shape;
+} matrix_shape;
 
 /* What one step reads and writes. */
 typedef struct matrices {
-  shape is;
+  matrix_shape is;
   float *m, *gradient, *p, *q, *result;
 } matrices;
 
 /* Zeros. */
-static inline matrices matrices_make(shape is) {
+static inline matrices matrices_make(matrix_shape is) {
   size_t size = is.rows * is.columns * sizeof(float);
   matrices made = {.is = is};
   made.m = sample_memory(size);
@@ -56,7 +56,7 @@ static inline void matrices_copy(matrices *to, const matrices *from) {
 }
 
 /* A matrix that is the sum of `terms` products of two vectors. */
-static inline void fill_with_products(float *m, shape is, size_t terms, uint64_t *random) {
+static inline void fill_with_products(float *m, matrix_shape is, size_t terms, uint64_t *random) {
   memset(m, 0, is.rows * is.columns * sizeof *m);
   for (size_t t = 0; t < terms; t++) {
     float *column = sample_memory(is.columns * sizeof *column);
@@ -75,7 +75,7 @@ static inline void fill_with_products(float *m, shape is, size_t terms, uint64_t
 
 /* One step of one rank alone. */
 static inline void lowrank_step(const lcomm_kernels_lowrank *k, matrices *a, float share) {
-  shape is = a->is;
+  matrix_shape is = a->is;
   k->project(a->p, a->m, a->gradient, a->q, is.rows, is.columns, is.rank);
   lcomm_lowrank_orthonormalise(a->p, is.rows, is.rank);
   k->project_back(a->q, a->m, a->p, is.rows, is.columns, is.rank);

@@ -16,9 +16,9 @@ static const lcomm_kernels_lowrank *kernels(void) {
   return &lcomm_kernels_best()->lowrank;
 }
 
-static const shape shapes[] = {{1, 1, 1},    {5, 3, 2},     {16, 16, 4},   {63, 17, 3},
-                               {64, 130, 5}, {129, 31, 8},  {200, 47, 9},  {300, 1030, 4},
-                               {2, 2100, 2}, {700, 256, 4}, {333, 33, 12}, {1000, 1, 1}};
+static const matrix_shape shapes[] = {{1, 1, 1},    {5, 3, 2},     {16, 16, 4},   {63, 17, 3},
+                                      {64, 130, 5}, {129, 31, 8},  {200, 47, 9},  {300, 1030, 4},
+                                      {2, 2100, 2}, {700, 256, 4}, {333, 33, 12}, {1000, 1, 1}};
 
 static bool is_near(double value, double expected, double magnitude, size_t terms) {
   return fabs(value - expected) <= (double)(terms + 2) * FLT_EPSILON * magnitude + 1e-37;
@@ -27,7 +27,7 @@ static bool is_near(double value, double expected, double magnitude, size_t term
 /* Products */
 
 static void check_p(const matrices *a) {
-  shape is = a->is;
+  matrix_shape is = a->is;
   for (size_t k = 0; k < is.rank; k++) {
     for (size_t i = 0; i < is.rows; i++) {
       double sum = 0, magnitude = 0;
@@ -45,7 +45,7 @@ static void project_adds_the_gradient_and_multiplies_by_q(void **state) {
   (void)state;
   uint64_t random = 3;
   for (size_t s = 0; s < COUNT(shapes); s++) {
-    shape is = shapes[s];
+    matrix_shape is = shapes[s];
     matrices a = matrices_make(is), before = matrices_make(is);
     matrices_fill(&before, KIND_GRADIENT, &random);
     matrices_copy(&a, &before);
@@ -63,7 +63,7 @@ static void project_without_a_gradient_leaves_m_as_it_is(void **state) {
   (void)state;
   uint64_t random = 4;
   for (size_t s = 0; s < COUNT(shapes); s++) {
-    shape is = shapes[s];
+    matrix_shape is = shapes[s];
     matrices a = matrices_make(is), before = matrices_make(is);
     matrices_fill(&before, KIND_GRADIENT, &random);
     matrices_copy(&a, &before);
@@ -79,7 +79,7 @@ static void project_back_multiplies_m_transposed_by_p(void **state) {
   (void)state;
   uint64_t random = 5;
   for (size_t s = 0; s < COUNT(shapes); s++) {
-    shape is = shapes[s];
+    matrix_shape is = shapes[s];
     matrices a = matrices_make(is);
     matrices_fill(&a, KIND_GRADIENT, &random);
     kernels()->project_back(a.q, a.m, a.p, is.rows, is.columns, is.rank);
@@ -104,7 +104,7 @@ static void expand_makes_the_product_and_leaves_the_rest_in_m(void **state) {
   uint64_t random = 6;
   const float share = 0.25f;
   for (size_t s = 0; s < COUNT(shapes); s++) {
-    shape is = shapes[s];
+    matrix_shape is = shapes[s];
     matrices a = matrices_make(is), before = matrices_make(is);
     matrices_fill(&before, KIND_GRADIENT, &random);
     matrices_copy(&a, &before);
@@ -141,7 +141,7 @@ static void a_matrix_of_the_rank_or_less_is_found_in_one_step(void **state) {
   (void)state;
   uint64_t random = 10;
   for (size_t terms = 1; terms <= 4; terms++) {
-    const shape is = {200, 90, 4};
+    const matrix_shape is = {200, 90, 4};
     matrices a = matrices_make(is);
     size_t n = is.rows * is.columns;
     fill_with_products(a.gradient, is, terms, &random);
@@ -154,7 +154,7 @@ static void a_matrix_of_the_rank_or_less_is_found_in_one_step(void **state) {
 
 static void a_matrix_that_was_zero_is_found_later(void **state) {
   (void)state;
-  const shape is = {60, 40, 3};
+  const matrix_shape is = {60, 40, 3};
   uint64_t random = 11;
   matrices a = matrices_make(is);
   size_t n = is.rows * is.columns;
@@ -172,7 +172,7 @@ static void a_matrix_that_was_zero_is_found_later(void **state) {
 static void nan_or_inf_spoils_the_whole_result_and_stays_nowhere(void **state) {
   (void)state;
   const float bad[] = {SAMPLE_NAN, SAMPLE_INFINITY, -SAMPLE_INFINITY};
-  const shape is = {70, 37, 2};
+  const matrix_shape is = {70, 37, 2};
   const size_t n = is.rows * is.columns, places[] = {0, 36, 37 * 35 + 20, 37 * 70 - 1};
   uint64_t random = 12;
   for (size_t b = 0; b < COUNT(bad) * COUNT(places); b++) {

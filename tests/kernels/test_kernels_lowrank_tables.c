@@ -69,7 +69,7 @@ static void compare(operation *run, const matrices *before, matrices *expected, 
   }
 }
 
-static void compare_shape(operation *run, shape is, kind k, uint64_t *random) {
+static void compare_shape(operation *run, matrix_shape is, kind k, uint64_t *random) {
   matrices before = matrices_make(is), expected = matrices_make(is), got = matrices_make(is);
   matrices_fill(&before, k, random);
   compare(run, &before, &expected, &got);
@@ -87,7 +87,7 @@ static void compare_all(operation *run) {
   for (size_t r = 0; r < COUNT(rows); r++) {
     for (size_t c = 0; c < COUNT(columns); c++) {
       for (size_t rank = 1; rank <= 9; rank++) {
-        const shape is = {rows[r], columns[c], rank};
+        const matrix_shape is = {rows[r], columns[c], rank};
         compare_shape(run, is, kinds[(r + c + rank) % COUNT(kinds)], &random);
       }
     }
@@ -119,7 +119,7 @@ static void every_table_makes_the_steps_of_the_scalar_one(void **state) {
 static void every_table_expands_large_matrices_as_the_scalar_one_does(void **state) {
   (void)state;
   uint64_t random = 32;
-  const shape is = {LCOMM_STREAM_COUNT / 4096 + 1, 4096, 1};
+  const matrix_shape is = {LCOMM_STREAM_COUNT / 4096 + 1, 4096, 1};
   compare_shape(run_expand, is, KIND_BITS, &random);
 }
 

@@ -8,6 +8,7 @@
  * come later fail as well. */
 
 #include "tests/kernels/cuda/kernel_properties.h"
+#include "tests/kernels/cuda/lowrank_properties.h"
 #include "tests/kernels/cuda/step_properties.h"
 #include "tests/kernels/cuda/topk_properties.h"
 #include "tests/kernels/cuda/value_properties.h"
@@ -17,7 +18,8 @@
 int main(int argc, char **argv) {
   lcomm_why why;
   const struct CMUnitTest tests[] = {KERNEL_PROPERTIES(ON_DEVICE), VALUE_PROPERTIES(ON_DEVICE),
-                                     TOPK_PROPERTIES(ON_DEVICE), STEP_PROPERTIES(ON_DEVICE)};
+                                     TOPK_PROPERTIES(ON_DEVICE), STEP_PROPERTIES(ON_DEVICE),
+                                     LOWRANK_PROPERTIES(ON_DEVICE)};
   device = lcomm_device_get(&why);
   if (!device) {
     printf("SKIP cuda_kernels: %s\n", why.text);

@@ -5,8 +5,8 @@
 
 /* What the kernels of every device do, emulated or real: the bytes of the codecs
  * under the scalar table. Here the dense formats; value_properties.h has what
- * works on values as they are, topk_properties.h has top-k,
- * and step_properties.h what goes on for many steps and in several streams. */
+ * works on values as they are, topk_properties.h has top-k, lowrank_properties.h matrices of low
+ * rank, and step_properties.h what goes on for many steps and in several streams. */
 
 #include "codecs/codec_residual.h"
 #include "tests/kernels/cuda/kernel_device.h"

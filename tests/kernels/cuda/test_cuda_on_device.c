@@ -4,6 +4,7 @@
 /* The properties of kernels on an emulated device, whose streams take their time. */
 
 #include "tests/kernels/cuda/kernel_properties.h"
+#include "tests/kernels/cuda/lowrank_properties.h"
 #include "tests/kernels/cuda/step_properties.h"
 #include "tests/kernels/cuda/topk_properties.h"
 #include "tests/kernels/cuda/value_properties.h"
@@ -30,7 +31,8 @@ static int end(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {KERNEL_PROPERTIES(ON_DEVICE), VALUE_PROPERTIES(ON_DEVICE),
-                                     TOPK_PROPERTIES(ON_DEVICE), STEP_PROPERTIES(ON_DEVICE)};
+                                     TOPK_PROPERTIES(ON_DEVICE), STEP_PROPERTIES(ON_DEVICE),
+                                     LOWRANK_PROPERTIES(ON_DEVICE)};
   const struct CMUnitTest hurried[] = {ON_DEVICE(streams_at_once_give_the_same_bytes)};
   long_count = 1 << 15;
   int failed = cmocka_run_group_tests_name("in no hurry", tests, prepare_kernels, forget_kernels);
