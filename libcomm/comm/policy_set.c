@@ -44,20 +44,6 @@ static lcomm_status reject(changing *it, lcomm_status status, const char *why) {
   return lcomm_why_set(&it->why, status, "%s", why);
 }
 
-static lcomm_status check_lowrank(changing *it) {
-  const lcomm_tensor_set *tensors = it->comm->tensors;
-  bool on_device = lcomm_memory_is_on_device(tensors->location);
-  for (size_t i = 0; on_device && i < tensors->count; i++) {
-    if (lcomm_tensor_policy_by(tensors->list[i], &it->policy).net.rank > 0) {
-      return lcomm_why_set(&it->why, LCOMM_ERR_ARGUMENT,
-                           "low rank is for tensors on the host, and tensor %s is on a device; "
-                           "give it another codec by net[%s]=",
-                           tensors->list[i]->name, tensors->list[i]->name);
-    }
-  }
-  return LCOMM_OK;
-}
-
 static lcomm_status check_tensors(changing *it) {
   bool keeps = it->policy.momentum > 0 || it->policy.adam.onebit;
   for (size_t i = 0; keeps && i < it->comm->tensors->count; i++) {
@@ -107,7 +93,6 @@ static lcomm_status check_proposal(changing *it, const char *text) {
   it->policy.undo |= comm->bootstrap.elastic;
   lcomm_policy_format(&it->policy, it->text);
   LCOMM_TRY(check_adam(it));
-  LCOMM_TRY(check_lowrank(it));
   return check_tensors(it);
 }
 

@@ -11,6 +11,7 @@
  * device it is put into the stream of the run, between lcomm_run_enter and lcomm_run_leave;
  * SYSTEM when the device refuses: the communicator has failed then. */
 
+#include "kernels/lowrank_step.h"
 #include "kernels/sample.h"
 #include "libcomm/engine/exec.h"
 
@@ -116,6 +117,14 @@ typedef struct lcomm_backend_vectors {
   lcomm_status (*sample_add)(lcomm_run *run, const lcomm_sampling *it);
 } lcomm_backend_vectors;
 
+/* Matrices that travel by low rank, as lcomm_cuda_lowrank in kernels/lowrank_step.h says; any
+ * number of them. */
+typedef struct lcomm_backend_lowrank {
+  lcomm_status (*project)(lcomm_run *run, const lcomm_lowrank_matrix *list, size_t count);
+  lcomm_status (*turn)(lcomm_run *run, const lcomm_lowrank_matrix *list, size_t count);
+  lcomm_status (*finish)(lcomm_run *run, const lcomm_lowrank_matrix *list, size_t count);
+} lcomm_backend_lowrank;
+
 /* Operations that end later. */
 typedef struct lcomm_backend_queue {
   void (*start)(lcomm_run *run);         /* part of lcomm_run_start */
@@ -158,6 +167,7 @@ typedef struct lcomm_backend {
 
   const lcomm_backend_payloads *payloads;
   const lcomm_backend_vectors *vectors;
+  const lcomm_backend_lowrank *lowrank;
   const lcomm_backend_queue *queue; /* NULL: operations are over when they return */
 
   /* Payloads that stay on a device: what travels in a message of its own. */
@@ -170,6 +180,7 @@ extern const lcomm_backend lcomm_backend_cpu, lcomm_backend_cuda, lcomm_backend_
 /* Parts of these. */
 extern const lcomm_backend_payloads lcomm_backend_cpu_payloads, lcomm_backend_cuda_payloads;
 extern const lcomm_backend_vectors lcomm_backend_cpu_vectors, lcomm_backend_cuda_vectors;
+extern const lcomm_backend_lowrank lcomm_backend_cpu_lowrank, lcomm_backend_cuda_lowrank;
 extern const lcomm_backend_queue lcomm_proxy_queue, lcomm_stepped_queue;
 
 /* Their tables, in files that name the functions as the members: no backend can leave one out. */

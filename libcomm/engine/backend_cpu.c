@@ -39,4 +39,5 @@ const lcomm_backend lcomm_backend_cpu = {
     .free = free_memory,
     .payloads = &lcomm_backend_cpu_payloads,
     .vectors = &lcomm_backend_cpu_vectors,
+    .lowrank = &lcomm_backend_cpu_lowrank,
 };

@@ -166,6 +166,7 @@ const lcomm_backend lcomm_backend_taped = {
     .leave_sent = leave_sent,
     .payloads = &lcomm_backend_cuda_payloads,
     .vectors = &lcomm_backend_cuda_vectors,
+    .lowrank = &lcomm_backend_cuda_lowrank,
     .queue = &lcomm_proxy_queue,
     .sent_bytes = lcomm_device_sent_bytes,
 };
@@ -178,5 +179,6 @@ const lcomm_backend lcomm_backend_cuda = {
     .free = free_there,
     .payloads = &lcomm_backend_cuda_payloads,
     .vectors = &lcomm_backend_cuda_vectors,
+    .lowrank = &lcomm_backend_cuda_lowrank,
     .queue = &lcomm_stepped_queue,
 };

@@ -55,8 +55,10 @@ typedef struct lcomm_operation_data {
   uint64_t factors;     /* a hash of those of a bucket's tensors; 0: all are 1 */
   lcomm_op_kind op_kind;
   uint64_t residual; /* which one, see lcomm_run_terms */
-  const char *name;  /* of the data, for traces; NULL: none. Stays valid. */
-  bool on_stream;    /* it is in order with a stream of the program */
+  /* Elements of the exact sum that one of these stands for, in statistics; 0: it is one of them. */
+  double stands_for;
+  const char *name; /* of the data, for traces; NULL: none. Stays valid. */
+  bool on_stream;   /* it is in order with a stream of the program */
   /* After the last step: bring the result to where it is wanted, by the backend's operations.
    * NULL: it is there. An error is one of the communicator. */
   lcomm_status (*stage_out)(lcomm_run *run);

@@ -121,6 +121,12 @@ lcomm_summary_row *lcomm_operation_row(lcomm_comm *comm, const lcomm_operation *
   return lcomm_summary_find(&comm->observers.summary, run->plan->collective, run->terms.op_kind);
 }
 
+/* What its sum would have sent without a codec. */
+static uint64_t exact_bytes(const lcomm_run *run, lcomm_link link) {
+  double bytes = (double)run->stats.exact_bytes[link], stands_for = run->data.stands_for;
+  return stands_for > 0 ? (uint64_t)(stands_for * bytes) : run->stats.exact_bytes[link];
+}
+
 /* Add the operation's statistics to those of the communicator. */
 static void account(lcomm_comm *comm, const lcomm_operation *operation, double now_s) {
   const lcomm_run *run = operation->run;
@@ -135,9 +141,9 @@ static void account(lcomm_comm *comm, const lcomm_operation *operation, double n
                              .codec = plan->stages[LCOMM_STAGE_NET].format.codec->id};
   for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
     cost.sent_bytes[link] = run->stats.sent_bytes[link];
-    cost.exact_bytes[link] = run->stats.exact_bytes[link];
+    cost.exact_bytes[link] = exact_bytes(run, (lcomm_link)link);
     all->sent_bytes[link] += run->stats.sent_bytes[link];
-    all->exact_bytes[link] += run->stats.exact_bytes[link];
+    all->exact_bytes[link] += cost.exact_bytes[link];
     all->received_bytes[link] += run->stats.received_bytes[link];
     all->sent_messages[link] += run->stats.sent_messages[link];
   }

@@ -93,6 +93,9 @@ lcomm_status lcomm_tape_play(lcomm_run *run);
 /* What follows in a stream of the program comes after the operation. Likewise. */
 lcomm_status lcomm_tape_join(lcomm_run *run, void *stream);
 
+/* What the next operation begins with is what this one makes. Likewise. */
+lcomm_status lcomm_tape_chain(lcomm_run *run);
+
 /* Places of numbers. */
 static inline uint32_t *lcomm_tape_go(const lcomm_run *run, uint32_t step) {
   return &run->tape->numbers[2 * step];

@@ -223,3 +223,7 @@ lcomm_status lcomm_tape_join(lcomm_run *run, void *stream) {
       run, table->event.record(run->tape->done, lcomm_tape_stream(run, LCOMM_LANE_DECODE))));
   return launched(run, table->stream.wait(stream, run->tape->done));
 }
+
+lcomm_status lcomm_tape_chain(lcomm_run *run) {
+  return lcomm_tape_join(run, lcomm_tape_stream(run, LCOMM_LANE_ENCODE));
+}

@@ -167,11 +167,12 @@ lcomm_status lcomm_restore_velocity(lcomm_restore *restore, const lcomm_target *
 
 /* Vectors of length 1. */
 static bool is_basis(const float *values, uint64_t n) {
-  bool all = true;
+  bool all = true, any = false;
   for (uint64_t i = 0; i < n; i++) {
     all &= values[i] >= -2 && values[i] <= 2;
+    any |= values[i] < 0 || values[i] > 0;
   }
-  return all;
+  return all && any;
 }
 
 lcomm_status lcomm_restore_basis(lcomm_restore *restore, const lcomm_target *target,
@@ -184,15 +185,12 @@ lcomm_status lcomm_restore_basis(lcomm_restore *restore, const lcomm_target *tar
       count != lcomm_state_basis_count(record)) {
     return LCOMM_OK;
   }
-  if (!basis->now) {
-    basis->now = lcomm_ef_memory_get(ef->comm, ef->request.location, ef->lowrank.right.count);
-  }
-  if (!basis->now) {
+  if (lcomm_ef_lowrank_make_basis(ef, &placed->state) != LCOMM_OK) {
     return out_of_memory(restore);
   }
   memcpy(basis->now + at, record->basis, count * sizeof(float));
   if (!is_basis(basis->now + at, count)) {
-    memset(basis->now + at, 0, count * sizeof(float));
+    lcomm_ef_lowrank_start(basis->now + at, count / ef->lowrank.rank, ef->lowrank.rank);
   }
   return LCOMM_OK;
 }

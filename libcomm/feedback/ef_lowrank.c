@@ -3,20 +3,34 @@
 
 #include "libcomm/feedback/ef_lowrank.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "kernels/lowrank.h"
 #include "libcomm/base/clock.h"
+#include "libcomm/engine/backend.h"
+#include "libcomm/engine/run_device.h"
 #include "libcomm/feedback/ef.h"
 #include "libcomm/feedback/ef_memory.h"
 
 /* ---------------------------------------------------------------- making */
 
+/* Where the vector is; on the host local peers can read it. */
+static void *get_memory(const lcomm_ef *ef, uint64_t size) {
+  lcomm_memory_location location = ef->request.location;
+  return lcomm_memory_is_on_device(location) ? lcomm_device_vector(ef->comm, location.device, size)
+                                             : lcomm_links_memory_get(&ef->comm->links, size);
+}
+
+static void free_memory(const lcomm_ef *ef, void *memory) {
+  if (lcomm_memory_is_on_device(ef->request.location)) {
+    lcomm_device_vector_free(ef->comm, memory);
+  } else {
+    lcomm_links_memory_free(&ef->comm->links, memory);
+  }
+}
+
 static bool make_factor(const lcomm_ef *ef, lcomm_ef_factor *factor) {
-  factor->values =
-      lcomm_links_memory_get(&ef->comm->links, (factor->count + 1) * sizeof *factor->values);
+  factor->values = get_memory(ef, (factor->count + 1) * sizeof *factor->values);
   return factor->values != NULL;
 }
 
@@ -31,7 +45,9 @@ lcomm_status lcomm_ef_lowrank_make(lcomm_ef *ef, const lcomm_codec_spec *by,
     it->left.count += by->rank * matrices[i].rows;
     it->right.count += by->rank * matrices[i].columns;
   }
-  bool whole = make_factor(ef, &it->left) && make_factor(ef, &it->right);
+  it->work = calloc(count, sizeof *it->work);
+  it->lost = get_memory(ef, count * sizeof *it->lost);
+  bool whole = make_factor(ef, &it->left) && make_factor(ef, &it->right) && it->work && it->lost;
   return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
@@ -42,12 +58,14 @@ static void free_factor(const lcomm_ef *ef, lcomm_ef_factor *factor) {
     factor->values = NULL;
   }
   lcomm_run_destroy(factor->run);
-  lcomm_links_memory_free(&ef->comm->links, factor->values);
+  free_memory(ef, factor->values);
 }
 
 void lcomm_ef_lowrank_free(lcomm_ef *ef) {
   free_factor(ef, &ef->lowrank.left);
   free_factor(ef, &ef->lowrank.right);
+  free_memory(ef, ef->lowrank.lost);
+  free(ef->lowrank.work);
   free(ef->lowrank.matrices);
   ef->lowrank = (lcomm_ef_lowrank){.rank = 0};
 }
@@ -58,12 +76,17 @@ void lcomm_ef_lowrank_retire(lcomm_ef *ef) {
   ef->lowrank.left.run = ef->lowrank.right.run = NULL;
 }
 
+/* What is played is a copy of the run. */
+static bool is_that_of(const lcomm_ef_factor *factor, const lcomm_run *run) {
+  return run && factor->run && run->plan == factor->run->plan;
+}
+
 bool lcomm_ef_lowrank_is_first(const lcomm_ef *ef, const lcomm_run *run) {
-  return run && run == ef->lowrank.left.run;
+  return is_that_of(&ef->lowrank.left, run);
 }
 
 bool lcomm_ef_lowrank_is_second(const lcomm_ef *ef, const lcomm_run *run) {
-  return run && run == ef->lowrank.right.run;
+  return is_that_of(&ef->lowrank.right, run);
 }
 
 /* ------------------------------------------------------------------ runs */
@@ -93,10 +116,22 @@ bool lcomm_ef_lowrank_is_made(const lcomm_ef *ef) {
   return it->left.run && it->right.run && ef->state.feedback && ef->state.basis.now;
 }
 
+/* The same bits, whatever the program has set. */
+void lcomm_ef_lowrank_start(float *basis, uint64_t columns, unsigned rank) {
+  uint32_t environment = lcomm_fp_enter();
+  lcomm_lowrank_start(basis, columns, rank, 0);
+  lcomm_fp_leave(environment);
+}
+
 lcomm_status lcomm_ef_lowrank_make_basis(const lcomm_ef *ef, lcomm_ef_state *state) {
-  uint64_t count = ef->lowrank.right.count;
-  if (!state->basis.now) {
-    state->basis.now = lcomm_ef_memory_get(ef->comm, ef->request.location, count);
+  const lcomm_ef_lowrank *it = &ef->lowrank;
+  if (state->basis.now) {
+    return LCOMM_OK;
+  }
+  state->basis.now = lcomm_ef_memory_get(ef->comm, ef->request.location, it->right.count);
+  for (size_t i = 0; state->basis.now && i < it->count; i++) {
+    lcomm_ef_lowrank_start(state->basis.now + it->matrices[i].right, it->matrices[i].columns,
+                           it->rank);
   }
   return state->basis.now ? LCOMM_OK : lcomm_ef_out_of_memory(ef);
 }
@@ -124,118 +159,58 @@ uint64_t lcomm_ef_lowrank_basis(const lcomm_ef *ef, uint64_t at, uint64_t *count
 
 /* ------------------------------------------------------------- arithmetic */
 
-/* From here on a value may overflow in a sum. */
-static const float too_large = 0x1p96f;
-
-/* NaN compares with nothing. */
-static bool is_usable(const float *values, uint64_t n) {
-  bool all = true;
-  for (uint64_t i = 0; i < n; i++) {
-    all &= fabsf(values[i]) < too_large;
-  }
-  return all;
-}
-
-/* What an operation is about to change, where it can be undone: `now` is as `before`. */
-static float *bring(lcomm_ef_array array, uint64_t at, uint64_t n) {
-  lcomm_ef_array part = lcomm_ef_array_at(array, at);
-  if (part.before != part.now) {
-    memcpy(part.now, part.before, n * sizeof(float));
-  }
-  return part.now;
-}
-
-/* A Q that has never been is zeros. Later it is orthonormal. */
-static void start_basis(const lcomm_ef *ef, const lcomm_ef_matrix *matrix, float *q) {
-  bool any = false;
-  for (uint64_t i = 0; i < matrix->columns; i++) {
-    any |= q[i] < 0 || q[i] > 0;
-  }
-  if (!any) {
-    lcomm_lowrank_start(q, matrix->columns, ef->lowrank.rank, 0);
-  }
-}
-
-static void project(const lcomm_ef *ef, lcomm_ef_matrix *matrix, const float *gradient) {
+/* Of this operation, whose arrays have changed their roles. */
+static lcomm_lowrank_matrix describe(const lcomm_ef *ef, size_t index, float *vector) {
   const lcomm_ef_lowrank *it = &ef->lowrank;
-  uint64_t columns = matrix->columns;
-  float *m = bring(ef->state.feedback->residual, matrix->at, matrix->rows * columns);
-  float *q = bring(ef->state.basis, matrix->right, it->rank * columns);
-  matrix->lost = false;
-  start_basis(ef, matrix, q);
-  ef->comm->kernels->lowrank.project(it->left.values + matrix->left, m, gradient, q, matrix->rows,
-                                     columns, it->rank);
+  const lcomm_ef_matrix *matrix = &it->matrices[index];
+  lcomm_ef_array residual = lcomm_ef_array_at(ef->state.feedback->residual, matrix->at);
+  lcomm_ef_array basis = lcomm_ef_array_at(ef->state.basis, matrix->right);
+  return (lcomm_lowrank_matrix){.rows = matrix->rows,
+                                .columns = matrix->columns,
+                                .rank = it->rank,
+                                .share = ef->request.op == LCOMM_AVG ? 1.0f
+                                                                     : 1.0f / (float)ef->comm->size,
+                                .gradient = vector + matrix->at,
+                                .before = residual.before,
+                                .m = residual.now,
+                                .result = vector + matrix->at,
+                                .p = it->left.values + matrix->left,
+                                .q = it->right.values + matrix->right,
+                                .was_basis = basis.before,
+                                .basis = basis.now,
+                                .lost = &it->lost[index]};
 }
 
-void lcomm_ef_lowrank_project(lcomm_ef *ef, const float *vector) {
+lcomm_status lcomm_ef_lowrank_project(lcomm_ef *ef, lcomm_run *run, float *vector) {
+  lcomm_ef_lowrank *it = &ef->lowrank;
   double begun_s = lcomm_clock_s();
-  for (size_t i = 0; i < ef->lowrank.count; i++) {
-    lcomm_ef_matrix *matrix = &ef->lowrank.matrices[i];
-    project(ef, matrix, vector + matrix->at);
+  for (size_t i = 0; i < it->count; i++) {
+    it->work[i] = describe(ef, i, vector);
   }
-  ef->lowrank.projected_s = lcomm_clock_s() - begun_s;
+  lcomm_status status = run->backend->lowrank->project(run, it->work, it->count);
+  it->computed_s = lcomm_clock_s() - begun_s;
+  return status;
 }
 
-static void turn(const lcomm_ef *ef, lcomm_ef_matrix *matrix) {
+lcomm_status lcomm_ef_lowrank_turn(lcomm_ef *ef, lcomm_run *run) {
+  lcomm_ef_lowrank *it = &ef->lowrank;
+  double begun_s = lcomm_clock_s();
+  run->stats.encode_s += it->computed_s;
+  lcomm_status status = run->backend->lowrank->turn(run, it->work, it->count);
+  it->computed_s = lcomm_clock_s() - begun_s;
+  return status;
+}
+
+lcomm_status lcomm_ef_lowrank_finish(lcomm_ef *ef, lcomm_run *run) {
+  lcomm_ef_lowrank *it = &ef->lowrank;
+  double begun_s = lcomm_clock_s();
+  run->stats.encode_s += it->computed_s;
+  lcomm_status status = run->backend->lowrank->finish(run, it->work, it->count);
+  run->stats.decode_s += lcomm_clock_s() - begun_s;
+  return status;
+}
+
+double lcomm_ef_lowrank_stands_for(const lcomm_ef *ef) {
   const lcomm_ef_lowrank *it = &ef->lowrank;
-  uint64_t columns = matrix->columns;
-  float *p = it->left.values + matrix->left, *q = it->right.values + matrix->right;
-  matrix->lost = !is_usable(p, it->rank * matrix->rows);
-  if (matrix->lost) {
-    memset(q, 0, it->rank * columns * sizeof *q);
-    return;
-  }
-  lcomm_lowrank_orthonormalise(p, matrix->rows, it->rank);
-  ef->comm->kernels->lowrank.project_back(q, ef->state.feedback->residual.now + matrix->at, p,
-                                          matrix->rows, columns, it->rank);
-}
-
-/* Both sums together stand for one of the whole vector. */
-static void account(const lcomm_ef *ef, lcomm_run *run, double share) {
-  for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
-    run->stats.exact_bytes[link] = (uint64_t)(share * (double)run->stats.exact_bytes[link]);
-  }
-  run->stats.encode_s += ef->lowrank.projected_s;
-}
-
-void lcomm_ef_lowrank_turn(lcomm_ef *ef) {
-  double begun_s = lcomm_clock_s();
-  for (size_t i = 0; i < ef->lowrank.count; i++) {
-    turn(ef, &ef->lowrank.matrices[i]);
-  }
-  account(ef, ef->lowrank.left.run, (double)ef->request.count / (double)ef->lowrank.left.count);
-  ef->lowrank.projected_s = lcomm_clock_s() - begun_s;
-}
-
-static void give_up(float *result, float *m, uint64_t n) {
-  for (uint64_t i = 0; i < n; i++) {
-    result[i] = NAN;
-    m[i] = fabsf(m[i]) < too_large ? m[i] : 0;
-  }
-}
-
-static void finish(const lcomm_ef *ef, lcomm_ef_matrix *matrix, float *result) {
-  const lcomm_ef_lowrank *it = &ef->lowrank;
-  uint64_t columns = matrix->columns, values = it->rank * columns;
-  const float *p = it->left.values + matrix->left, *q = it->right.values + matrix->right;
-  float *m = ef->state.feedback->residual.now + matrix->at;
-  float *basis = ef->state.basis.now + matrix->right;
-  float share = ef->request.op == LCOMM_AVG ? 1.0f : 1.0f / (float)ef->comm->size;
-  if (matrix->lost || !is_usable(q, values)) {
-    give_up(result, m, matrix->rows * columns);
-    return;
-  }
-  ef->comm->kernels->lowrank.expand(result, m, p, q, matrix->rows, columns, it->rank, share);
-  memcpy(basis, q, values * sizeof *basis);
-  lcomm_lowrank_orthonormalise(basis, columns, it->rank);
-}
-
-void lcomm_ef_lowrank_finish(lcomm_ef *ef, float *vector) {
-  double begun_s = lcomm_clock_s();
-  for (size_t i = 0; i < ef->lowrank.count; i++) {
-    lcomm_ef_matrix *matrix = &ef->lowrank.matrices[i];
-    finish(ef, matrix, vector + matrix->at);
-  }
-  account(ef, ef->lowrank.right.run, 0);
-  ef->lowrank.right.run->stats.decode_s += lcomm_clock_s() - begun_s;
+  return (double)ef->request.count / (double)(it->left.count + it->right.count);
 }

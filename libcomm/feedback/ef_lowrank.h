@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "kernels/lowrank_step.h"
 #include "libcomm/engine/operation.h"
 
 struct lcomm_ef;
@@ -31,13 +32,12 @@ typedef struct lcomm_ef_matrix {
   uint64_t rows, columns;
   uint64_t at;          /* of its first element in the vector; row by row */
   uint64_t left, right; /* of the first values of P and Q in the two small vectors */
-  bool lost;            /* in this operation: P or Q cannot be used, see below */
 } lcomm_ef_matrix;
 
 /* What is summed of all matrices by one operation: `rank` vectors for each of them. */
 typedef struct lcomm_ef_factor {
   uint64_t count;
-  float *values; /* in memory that local peers read */
+  float *values; /* where the vector is; on the host local peers read them */
   lcomm_run *run;
 } lcomm_ef_factor;
 
@@ -47,7 +47,9 @@ typedef struct lcomm_ef_lowrank {
   size_t count;
   lcomm_codec_spec values; /* by which the factors travel */
   lcomm_ef_factor left, right;
-  double projected_s; /* time that the projection took */
+  lcomm_lowrank_matrix *work; /* of this operation, one for each matrix */
+  uint32_t *lost;             /* of each, where the vector is */
+  double computed_s;          /* time before an operation that computes for it */
 } lcomm_ef_lowrank;
 
 /* `matrices` have their shapes and places in the vector; taken over, also after a failure. Memory
@@ -57,7 +59,7 @@ lcomm_status lcomm_ef_lowrank_make(struct lcomm_ef *ef, const lcomm_codec_spec *
 void lcomm_ef_lowrank_free(struct lcomm_ef *ef);
 void lcomm_ef_lowrank_retire(struct lcomm_ef *ef); /* the runs alone */
 
-/* Is it the run of the first, or of the second operation? */
+/* Is it the run of the first, or of the second operation, or what is played of it? */
 bool lcomm_ef_lowrank_is_first(const struct lcomm_ef *ef, const lcomm_run *run);
 bool lcomm_ef_lowrank_is_second(const struct lcomm_ef *ef, const lcomm_run *run);
 
@@ -69,24 +71,30 @@ lcomm_status lcomm_ef_lowrank_prepare(struct lcomm_ef *ef);
 /* The state as the first lossy operation makes it: see lcomm_ef_feedback. */
 lcomm_status lcomm_ef_lowrank_feedback(const struct lcomm_ef *ef, lcomm_feedback_state **feedback);
 
-/* Room for Q of all matrices in a state of `ef`, zeros for those that start anew. MEMORY. */
+/* Room for Q of all matrices in a state of `ef`; they start anew. MEMORY. One that starts so. */
 lcomm_status lcomm_ef_lowrank_make_basis(const struct lcomm_ef *ef, struct lcomm_ef_state *state);
+void lcomm_ef_lowrank_start(float *basis, uint64_t columns, unsigned rank);
 
 /* Where Q of the matrix at element `at` of the vector is among those of all, and how many values it
  * has; 0 for no matrix. */
 uint64_t lcomm_ef_lowrank_basis(const struct lcomm_ef *ef, uint64_t at, uint64_t *count);
 
-/* The vector holds the gradients of this rank. What is not finite comes into P, and so to all
- * ranks. */
-void lcomm_ef_lowrank_project(struct lcomm_ef *ef, const float *vector);
+/* Each of these works by the run's backend, which orders it behind what is to be there; errors are
+ * the communicator's. The vector holds the gradients of this rank. What is not finite comes into P,
+ * and so to all ranks. */
+lcomm_status lcomm_ef_lowrank_project(struct lcomm_ef *ef, lcomm_run *run, float *vector);
 
-/* The first sum is there. A matrix whose P is not finite is lost: zeros are sent for its Q. */
-void lcomm_ef_lowrank_turn(struct lcomm_ef *ef);
+/* Of the first operation, whose sum is there. A matrix whose P is not finite, or of 2^96 and more,
+ * is lost: zeros are sent for its Q. */
+lcomm_status lcomm_ef_lowrank_turn(struct lcomm_ef *ef, lcomm_run *run);
 
-/* The second sum is there: results go into the vector, in units of a result (an average is one). A
- * matrix that was lost, or whose Q is not finite or of 2^96 and more, gets NaN in all elements; its
- * Q stays as it was, and residual + gradient stay in full but for what is not finite or of 2^96 and
- * more, which would be lost again. */
-void lcomm_ef_lowrank_finish(struct lcomm_ef *ef, float *vector);
+/* Of the second: results go into the vector, in units of a result (an average is one). A matrix
+ * that was lost, or whose Q is, gets NaN in all elements; its Q stays as it was, and residual +
+ * gradient stay in full but for what is not finite or of 2^96 and more, which would be lost again.
+ */
+lcomm_status lcomm_ef_lowrank_finish(struct lcomm_ef *ef, lcomm_run *run);
+
+/* How many elements of the vector one of a factor stands for. */
+double lcomm_ef_lowrank_stands_for(const struct lcomm_ef *ef);
 
 #endif

@@ -53,8 +53,8 @@ LCOMM_API lcomm_status lcomm_tensor_add(lcomm_comm *comm, const char *name, void
  * a shape, are summed as the rest of the policy says, or exactly. Without lowrank in the policy a
  * shape changes nothing; ranks compare it. Of a matrix, what is not finite in some rank's gradient
  * makes the whole result NaN, on all ranks. What is finite stays in the residual, which every rank
- * keeps of all elements. Errors: as lcomm_tensor_add; ARGUMENT also for a shape without elements,
- * and for a tensor on a device that the policy wants to travel by low rank. */
+ * keeps of all elements. Errors: as lcomm_tensor_add; ARGUMENT also for a shape without elements.
+ */
 LCOMM_API lcomm_status lcomm_tensor_add_shaped(lcomm_comm *comm, const char *name, void *data,
                                                uint64_t rows, uint64_t columns, lcomm_dtype dtype,
                                                lcomm_op op, lcomm_tensor **tensor);

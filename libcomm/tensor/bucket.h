@@ -8,8 +8,8 @@
  * are all exact or all of one codec; the tensors of a bucket follow each
  * other in the order of lcomm_tensor_add. Buckets start in the order of their
  * last tensors. One that travels by low rank is two sums (feedback/ef_lowrank.h): the second starts
- * when the first is over, and the next bucket after that, so all ranks start the same sums in the
- * same order.
+ * when the first is over, or, where both are played on a device, is put behind it at once; the next
+ * bucket follows after that, so all ranks start the same sums in the same order.
  */
 
 #include "libcomm/engine/operation.h"
@@ -59,6 +59,7 @@ struct lcomm_bucket {
   lcomm_ef ef;
   lcomm_run *run; /* of this step: of low rank that of the first sum, then of the second */
   bool under_way; /* of low rank: the first sum is in flight, the second has not begun */
+  unsigned left;  /* sums that are not over: 2 of low rank */
   bool over;      /* in this step */
 };
 
@@ -110,9 +111,8 @@ bool lcomm_tensors_are_planned(const lcomm_comm *comm);
  * of another communicator; `call` is named. */
 lcomm_status lcomm_tensor_check(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call);
 
-/* What the policy says of it, and what another one would. */
+/* What the policy says of it. */
 lcomm_named_data lcomm_tensor_policy(const lcomm_tensor *tensor);
-lcomm_named_data lcomm_tensor_policy_by(const lcomm_tensor *tensor, const lcomm_policy *policy);
 
 /* Do the buffers of two tensors overlap? */
 bool lcomm_tensors_overlap(const lcomm_tensor *one, const lcomm_tensor *other);

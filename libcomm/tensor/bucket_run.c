@@ -23,13 +23,19 @@ static lcomm_status take_run(lcomm_bucket *bucket) {
 
 /* -------------------------------------------------------------------- ends */
 
+/* Whoever waits for a bucket that failed finds that the communicator has. */
+static void end_sum(lcomm_bucket *bucket, const lcomm_operation *operation) {
+  bucket->left--;
+  bucket->over = bucket->left == 0 || operation->status != LCOMM_OK;
+}
+
 static void end_bucket(lcomm_operation *operation) {
   lcomm_bucket *bucket = operation->owner;
   if (operation->status == LCOMM_OK) {
     bucket->comm->tensors->step_not_finite += operation->not_finite;
     lcomm_ef_end(&bucket->ef, operation->run);
   }
-  bucket->over = true;
+  end_sum(bucket, operation);
   lcomm_auto_watch_end(bucket->comm);
   lcomm_operation_release(bucket->comm, operation);
 }
@@ -40,11 +46,19 @@ static void end_first(lcomm_operation *operation) {
   lcomm_bucket *bucket = operation->owner;
   bool fine = operation->status == LCOMM_OK;
   bucket->under_way = false;
-  bucket->over = !fine;
+  end_sum(bucket, operation);
   bucket->run = bucket->ef.lowrank.right.run;
   lcomm_auto_watch_end(bucket->comm);
   lcomm_operation_release(bucket->comm, operation);
   (void)(fine ? lcomm_buckets_start(bucket->comm) : LCOMM_OK);
+}
+
+/* The same where the second is in the lanes behind it, or about to be. */
+static void end_first_played(lcomm_operation *operation) {
+  lcomm_bucket *bucket = operation->owner;
+  end_sum(bucket, operation);
+  lcomm_auto_watch_end(bucket->comm);
+  lcomm_operation_release(bucket->comm, operation);
 }
 
 /* ------------------------------------------------------------------- steps */
@@ -80,21 +94,31 @@ static lcomm_status play(const lcomm_bucket *bucket) {
   return status;
 }
 
+static void (*end_of(const lcomm_bucket *bucket))(lcomm_operation *) {
+  if (!lcomm_ef_lowrank_is_first(&bucket->ef, bucket->run)) {
+    return end_bucket;
+  }
+  return bucket->run->tape ? end_first_played : end_first;
+}
+
 /* Its vector, or its factors, are there. */
 static lcomm_status start_sum(lcomm_bucket *bucket) {
   lcomm_comm *comm = bucket->comm;
   lcomm_operation *operation = NULL;
+  bool first = lcomm_ef_lowrank_is_first(&bucket->ef, bucket->run);
   bool second = lcomm_ef_lowrank_is_second(&bucket->ef, bucket->run);
   if (bucket->run->tape) {
     lcomm_peer_memory_open(bucket->run);
   }
-  bucket->under_way = lcomm_ef_lowrank_is_first(&bucket->ef, bucket->run);
+  bucket->under_way = first && !bucket->run->tape;
   lcomm_operation_data data = {.vector = lcomm_bucket_summed(bucket),
                                .op = bucket->op,
                                .before = 1,
                                .after = 1,
                                .factors = hash_factors(bucket),
                                .op_kind = LCOMM_OP_KIND_BUCKET,
+                               .stands_for =
+                                   first || second ? lcomm_ef_lowrank_stands_for(&bucket->ef) : 0,
                                .name = second ? bucket->second_name : bucket->name,
                                .stage_out = lcomm_bucket_stage_out,
                                .owner = bucket};
@@ -102,10 +126,20 @@ static lcomm_status start_sum(lcomm_bucket *bucket) {
   if (operation) {
     operation->owner = bucket;
     operation->awaited = &bucket->over;
-    operation->end = bucket->under_way ? end_first : end_bucket;
+    operation->end = end_of(bucket);
     lcomm_auto_watch_begin(comm);
   }
   return status == LCOMM_OK && bucket->run->tape ? play(bucket) : status;
+}
+
+/* The first of two is in the lanes, which need no call for what follows it there. */
+static lcomm_status start_second_played(lcomm_bucket *bucket) {
+  lcomm_run_entry entry = lcomm_run_enter(bucket->run);
+  lcomm_status status = lcomm_tape_chain(bucket->run);
+  lcomm_run_leave(bucket->run, entry);
+  LCOMM_TRY(status);
+  bucket->run = bucket->ef.lowrank.right.run;
+  return start_sum(bucket);
 }
 
 static lcomm_status start_bucket(lcomm_bucket *bucket) {
@@ -113,7 +147,13 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
   bool staged = second || lcomm_step_clips_globally(bucket->comm);
   LCOMM_TRY(staged ? LCOMM_OK : lcomm_bucket_stage_in(bucket));
   LCOMM_TRY(second ? LCOMM_OK : lcomm_bucket_amend(bucket));
-  return start_sum(bucket);
+  bool chains = lcomm_ef_lowrank_is_first(&bucket->ef, bucket->run) && bucket->run->tape;
+  LCOMM_TRY(start_sum(bucket));
+  return chains ? start_second_played(bucket) : LCOMM_OK;
+}
+
+static unsigned sums_of(const lcomm_bucket *bucket) {
+  return lcomm_ef_lowrank_is_first(&bucket->ef, bucket->run) ? 2 : 1;
 }
 
 /* The first bucket is about to start. Where it depends on all others: when all are ready, all are
@@ -134,6 +174,7 @@ static lcomm_status begin_step(lcomm_comm *comm, bool *begun) {
   for (size_t i = 0; i < tensors->bucket_count; i++) {
     LCOMM_TRY(take_run(&tensors->buckets[i]));
     tensors->buckets[i].over = false;
+    tensors->buckets[i].left = sums_of(&tensors->buckets[i]);
   }
   for (size_t i = 0; together && i < tensors->bucket_count; i++) {
     LCOMM_TRY(lcomm_bucket_stage_in(&tensors->buckets[i]));

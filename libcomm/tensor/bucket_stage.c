@@ -122,7 +122,7 @@ lcomm_status lcomm_bucket_amend(lcomm_bucket *bucket) {
     status = lcomm_guard_take(bucket, run, vector_of(bucket));
   }
   if (status == LCOMM_OK && lcomm_ef_lowrank_is_first(&bucket->ef, run)) {
-    lcomm_ef_lowrank_project(&bucket->ef, (float *)(void *)vector_of(bucket));
+    status = lcomm_ef_lowrank_project(&bucket->ef, run, (float *)(void *)vector_of(bucket));
   }
   lcomm_run_leave(run, entry);
   return status;
@@ -146,11 +146,10 @@ lcomm_status lcomm_bucket_stage_out(lcomm_run *run) {
   lcomm_bucket *bucket = run->data.owner;
   double begin_s = lcomm_exec_copy_begin(run);
   if (lcomm_ef_lowrank_is_first(&bucket->ef, run)) {
-    lcomm_ef_lowrank_turn(&bucket->ef);
-    return LCOMM_OK;
+    return lcomm_ef_lowrank_turn(&bucket->ef, run);
   }
   if (lcomm_ef_lowrank_is_second(&bucket->ef, run)) {
-    lcomm_ef_lowrank_finish(&bucket->ef, (float *)(void *)vector_of(bucket));
+    LCOMM_TRY(lcomm_ef_lowrank_finish(&bucket->ef, run));
   }
   LCOMM_TRY(lcomm_guard_keep(bucket, run, vector_of(bucket)));
   LCOMM_TRY(finish_sums(bucket, run));

@@ -76,17 +76,9 @@ static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
                           lcomm_memory_location_name(comm->tensors->location, other));
     }
   }
-  if (!lcomm_memory_is_on_device(location)) {
-    return LCOMM_OK;
+  if (lcomm_memory_is_on_device(location)) {
+    comm->tensors->location = location;
   }
-  if (lcomm_tensor_policy(tensor).net.rank > 0) {
-    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
-                        "lcomm_tensor_add_shaped(%s): it is %s, and low rank is for tensors on the "
-                        "host; add it without a shape, which stays exact, or give it another codec "
-                        "by net[%s]=",
-                        tensor->name, lcomm_memory_location_name(location, one), tensor->name);
-  }
-  comm->tensors->location = location;
   return LCOMM_OK;
 }
 

@@ -23,10 +23,6 @@ lcomm_named_data lcomm_tensor_policy(const lcomm_tensor *tensor) {
   return ask(tensor, &comm->settings.policy, atomic_load(&comm->identity.named_rules));
 }
 
-lcomm_named_data lcomm_tensor_policy_by(const lcomm_tensor *tensor, const lcomm_policy *policy) {
-  return ask(tensor, policy, lcomm_match_named(policy, tensor->comm->identity.name));
-}
-
 lcomm_status lcomm_tensor_codec(lcomm_comm *comm, const lcomm_tensor *tensor, lcomm_link link,
                                 char *text, size_t size) {
   LCOMM_TRY(lcomm_tensor_check(comm, tensor, "lcomm_tensor_codec"));

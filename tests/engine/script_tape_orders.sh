@@ -31,6 +31,7 @@ for queues in 1 8; do
   expect "replays_inside_a_node_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_graphs_node 3
   expect "failures_end_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_failure 2
   expect "buckets_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues tensor/mpi_device_buckets 3
+  expect "matrices_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues tensor/mpi_device_lowrank 2
   expect "streams_of_all_kinds_have_sums_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_streams 2
   expect "messages_arrive_in_${queues}_queues" in_order EMULATED_QUEUES=$queues api/mpi_device_pairs 3
   expect "payloads_stay_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_peer_memory 3
@@ -39,6 +40,7 @@ for seed in 3 4 5; do
   expect "sums_are_right_when_streams_take_turns_$seed" in_order EMULATED_TURNS=$seed engine/mpi_tape 2
 done
 expect buckets_are_right_when_streams_take_turns in_order EMULATED_TURNS=6 tensor/mpi_device_buckets 2
+expect matrices_are_right_when_streams_take_turns in_order EMULATED_TURNS=6 tensor/mpi_device_lowrank 2
 expect replays_are_right_when_streams_take_turns in_order EMULATED_TURNS=4 engine/mpi_tape_graphs 2
 expect replays_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=8 engine/mpi_tape_graphs 2
 expect replays_inside_a_node_are_right_when_streams_take_turns in_order EMULATED_TURNS=4 engine/mpi_tape_graphs_node 2
@@ -47,6 +49,8 @@ expect replays_inside_a_node_are_right_where_kernels_wait in_order EMULATED_WITH
 expect sums_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=5 engine/mpi_tape 3
 expect failures_end_while_memory_comes_and_goes in_order EMULATED_CHURN=6 engine/mpi_tape_failure 2
 expect buckets_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=7 tensor/mpi_device_buckets 2
+expect matrices_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=7 tensor/mpi_device_lowrank 2
+expect matrices_are_right_where_kernels_wait in_order EMULATED_WITHOUT_WAITS=1 tensor/mpi_device_lowrank 2
 expect sums_are_right_where_kernels_wait in_order EMULATED_WITHOUT_WAITS=1 engine/mpi_tape 3
 expect failures_end_where_kernels_wait in_order EMULATED_WITHOUT_WAITS=1 engine/mpi_tape_failure 2
 expect payloads_stay_where_kernels_wait in_order EMULATED_WITHOUT_WAITS=1 engine/mpi_peer_memory 3

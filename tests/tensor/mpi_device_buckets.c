@@ -368,25 +368,6 @@ static void what_was_left_is_added_to_a_float64_result(void) {
   free(state);
 }
 
-static void low_rank_is_refused_on_a_device(void) {
-  void *data = on_device(2 * 400 * sizeof(float)), *second = (float *)data + 400;
-  static const char policy[] = "net=lowrank:2 min=1",
-                    sentence[] = "low rank is for tensors on the host";
-  lcomm_tensor *tensor = NULL;
-  lcomm_comm *comm = make_comm(policy, two_nodes());
-  lcomm_status status =
-      lcomm_tensor_add_shaped(comm, "w", data, 20, 20, LCOMM_FLOAT32, LCOMM_SUM, &tensor);
-  require_status_everywhere(comm, status, LCOMM_ERR_ARGUMENT, sentence);
-  require_fine(comm, lcomm_tensor_add(comm, "w", data, 400, LCOMM_FLOAT32, LCOMM_SUM, &tensor));
-  require_fine(comm, lcomm_policy_set(comm, "net=int8 min=1"));
-  require_fine(
-      comm, lcomm_tensor_add_shaped(comm, "x", second, 20, 20, LCOMM_FLOAT32, LCOMM_SUM, &tensor));
-  require_status_everywhere(comm, lcomm_policy_set(comm, policy), LCOMM_ERR_ARGUMENT, sentence);
-  require_fine(comm, lcomm_policy_set(comm, "net=lowrank:2 net[x]=int8 min=1"));
-  require_fine(NULL, lcomm_destroy(comm));
-  check(device->memory.free(data));
-}
-
 /* Playing needs no numbers that streams of the program wait for. */
 int main(int argc, char **argv) {
   static const mpi_property properties[] = {
@@ -396,7 +377,6 @@ int main(int argc, char **argv) {
       PROPERTY(any_thread_may_report_a_tensor),
       PROPERTY(buckets_and_calls_need_no_common_order),
       PROPERTY(what_was_left_is_added_to_a_float64_result),
-      PROPERTY(low_rank_is_refused_on_a_device),
       PROPERTY(nothing_is_left_on_the_device),
   };
   return pausing_device_main(&argc, &argv, WITH_COUNT(properties));
