@@ -59,7 +59,7 @@ typedef struct lcomm_shrunk {
   double lost_residual;
 } lcomm_shrunk;
 
-/* Of the shrink that made `comm`. Errors: ARGUMENT (NULL). */
+/* Of the shrink that made `comm`, or of lcomm_regroup(). Errors: ARGUMENT (NULL). */
 LCOMM_API lcomm_status lcomm_shrunk_get(const lcomm_comm *comm, lcomm_shrunk *shrunk);
 
 /* Make a communicator of the ranks that live. Collective over them: each calls it as soon as one of
@@ -115,7 +115,7 @@ typedef struct lcomm_changes {
 
 /* This rank asks to leave: with the next lcomm_regroup() it goes. It takes part in all calls until
  * then. Local, from any thread, and from a signal handler: a notice that this host goes away is a
- * reason. A rank that waits for nobody else may also die; then what it keeps is lost. Errors:
+ * reason. A rank that goes without asking is a lost one, and what it keeps is gone. Errors:
  * ARGUMENT (NULL), UNSUPPORTED (not elastic). */
 LCOMM_API lcomm_status lcomm_leave(lcomm_comm *comm);
 
@@ -124,7 +124,7 @@ LCOMM_API lcomm_status lcomm_leave(lcomm_comm *comm);
  * cost no message of their own. All 0 before the first step. Local. Errors: ARGUMENT (NULL). */
 LCOMM_API lcomm_status lcomm_changes_get(const lcomm_comm *comm, lcomm_changes *changes);
 
-/* What the call that made a communicator, lcomm_regroup() or lcomm_join(), has changed. */
+/* What the call that made a communicator (lcomm_regroup, _join or _shrink) has changed. */
 typedef struct lcomm_regrouped {
   int ranks_before; /* of the communicator before; 0: there was none, and the rest is 0, too */
   int left;         /* ranks of it that left in order, */

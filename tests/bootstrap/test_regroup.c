@@ -85,6 +85,30 @@ static void all_may_leave_and_none(void **state) {
   leave(3, 0, 2);
 }
 
+/* Half of them, with the lowest, leave and keep what they had until the others are done. */
+static void leave_and_look_on(const crew *c, int rank, report *mine) {
+  lcomm_comm *comm = create_elastic(c, rank, "", mine), *next = NULL;
+  if (!comm || !is_victim(rank)) {
+    expect_work(comm ? regroup_to_next(comm, mine) : NULL, count_survivors(c), 1, mine);
+    return;
+  }
+  lcomm_leave(comm);
+  mine->status = lcomm_regroup(comm, &next);
+  volatile int *others = &c->reports[c->size - 1].good;
+  for (int i = 0; i < 4000 && !*others; i++) {
+    sleep_ms(5);
+  }
+  mine->good = !next && lcomm_destroy(comm) == LCOMM_OK;
+}
+
+static void who_has_left_is_not_waited_for(void **state) {
+  (void)state;
+  crew c = new_crew(4, leave_and_look_on);
+  c.timeout_s = 6;
+  victims = 3;
+  run_survivors(&c, 0);
+}
+
 /* ---------------------------------------------------------- who cannot regroup */
 
 static void refuse_what_is_in_flight(const crew *c, int rank, report *mine) {
@@ -247,6 +271,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_whole_node_may_leave),
     cmocka_unit_test(all_but_one_may_leave),
     cmocka_unit_test(all_may_leave_and_none),
+    cmocka_unit_test(who_has_left_is_not_waited_for),
     CREW_TEST(refuse_what_is_in_flight, 3),
     cmocka_unit_test(all_ranks_must_regroup),
     CREW_TEST(refuse_without_elastic, 2),

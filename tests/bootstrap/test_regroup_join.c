@@ -87,6 +87,7 @@ static void some_leave_when_others_join(void **state) {
   grow(4, 1, 3 << 2);
   grow(4, 1, 3 << 0);
   grow(3, 2, 1 << 0);
+  grow(2, 2, 1 << 1);
 }
 
 /* ------------------------------------------------------------- who is refused */

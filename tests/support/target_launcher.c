@@ -49,6 +49,18 @@ static void check_place(const lcomm_launcher_env *place) {
   }
 }
 
+/* What a newcomer reads of the same variables. */
+static void check_newcomer(lcomm_launcher_env *place, lcomm_why *why) {
+  lcomm_status status = lcomm_launcher_env_read_place(place, why);
+  fuzz_require(status == LCOMM_OK || status == LCOMM_ERR_ARGUMENT, "a job is found or refused");
+  fuzz_require((status == LCOMM_OK) == (why->text[0] == '\0'), "a refusal has a sentence");
+  if (status == LCOMM_OK) {
+    fuzz_require(place->port >= 1 && place->port <= 65535, "a port is one");
+    fuzz_require(strnlen(place->address, sizeof(place->address)) < sizeof(place->address),
+                 "an address ends");
+  }
+}
+
 void lcomm_fuzz_launcher(const uint8_t *data, size_t size) {
   lcomm_why *why = fuzz_allocate(sizeof *why);
   lcomm_launcher_env *place = fuzz_allocate(sizeof *place);
@@ -61,6 +73,7 @@ void lcomm_fuzz_launcher(const uint8_t *data, size_t size) {
   if (status == LCOMM_OK) {
     check_place(place);
   }
+  check_newcomer(place, why);
   clear();
   free(place);
   free(why);
