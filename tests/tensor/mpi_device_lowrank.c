@@ -153,6 +153,47 @@ static void what_is_not_finite_stays_in_its_step(void) {
   compare("net=lowrank:4 min=1", two_nodes(), true, true);
 }
 
+enum { MANY = 75, SIDE = 16 }; /* matrices of a bucket, for three launches */
+
+/* The results of three steps. */
+static void step_many(bool there, float *results) {
+  enum { COUNT = SIDE * SIDE };
+  float *data = there ? on_device(MANY * COUNT * sizeof *data) : results, gradient[COUNT];
+  lcomm_comm *comm = make_driven("net=lowrank:2 min=1", two_nodes(), LCOMM_PROGRESS_CALLS);
+  lcomm_tensor *tensors[MANY];
+  for (int i = 0; i < MANY; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "matrix %d", i);
+    require_fine(comm, lcomm_tensor_add_shaped(comm, name, data + i * COUNT, SIDE, SIDE,
+                                               LCOMM_FLOAT32, LCOMM_SUM, &tensors[i]));
+  }
+  for (int step = 0; step < 3; step++) {
+    for (int i = 0; i < MANY; i++) {
+      fill_gradient(gradient, COUNT, (uint64_t)(1000 * mpi_rank + 100 * step + i + 1));
+      if (there) {
+        to_device(data + i * COUNT, gradient, sizeof gradient);
+      } else {
+        memcpy(data + i * COUNT, gradient, sizeof gradient);
+      }
+      require_fine(comm, lcomm_tensor_ready(comm, tensors[i]));
+    }
+    require_fine(comm, lcomm_tensors_wait(comm));
+  }
+  require(mpi_size == 1 || comm->tensors->buckets[0].ef.lowrank.count == MANY, "no such bucket");
+  require_fine(NULL, lcomm_destroy(comm));
+  if (there) {
+    from_device(results, data, MANY * COUNT * sizeof *data);
+    check(device->memory.free(data));
+  }
+}
+
+static void more_matrices_than_a_launch_takes_have_the_bits_of_the_host(void) {
+  static float wanted[MANY * SIDE * SIDE], found[MANY * SIDE * SIDE];
+  step_many(false, wanted);
+  step_many(true, found);
+  require(memcmp(found, wanted, sizeof found) == 0, "other bits than on the host");
+}
+
 /* -------------------------------------------------------------- without calls */
 
 /* Both sums are put there by the report that makes the bucket whole: when the lanes are through,
@@ -276,6 +317,7 @@ static const mpi_property properties[] = {
     PROPERTY(steps_that_are_played_have_the_bits_of_the_host),
     PROPERTY(steps_that_go_in_calls_have_the_bits_of_the_host),
     PROPERTY(what_is_not_finite_stays_in_its_step),
+    PROPERTY(more_matrices_than_a_launch_takes_have_the_bits_of_the_host),
     PROPERTY(both_sums_need_no_call_after_the_last_report),
     PROPERTY(a_state_goes_on_wherever_tensors_are),
     PROPERTY(buckets_change_as_on_the_host),
