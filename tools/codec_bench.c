@@ -130,6 +130,23 @@ static int run_matrix(const lcomm_bench_options *options) {
   return good ? EXIT_OK : EXIT_BROKEN;
 }
 
+static int run_matrix_steps(const lcomm_bench_options *options, const lcomm_dataset *dataset) {
+  lcomm_lowrank_errors errors;
+  lcomm_status status = lcomm_lowrank_run_steps(options, dataset, &errors);
+  if (status != LCOMM_OK) {
+    return say_status(status);
+  }
+  const char *path = options->files.csv_path;
+  bool good = lcomm_lowrank_print_errors(options, &errors, stdout);
+  if (path) {
+    FILE *file = tool_output_open(path);
+    good = tool_output_close(program, path, file,
+                             file && lcomm_lowrank_print_errors_csv(options, &errors, file)) &&
+           good;
+  }
+  return good ? EXIT_OK : EXIT_BROKEN;
+}
+
 static int export(const lcomm_bench_options *options, const lcomm_dataset *dataset) {
   char error[TOOL_ERROR_MAX];
   uint64_t files = 0;
@@ -138,6 +155,13 @@ static int export(const lcomm_bench_options *options, const lcomm_dataset *datas
   }
   printf("%llu files in %s\n", (unsigned long long)files, options->export_path);
   return EXIT_OK;
+}
+
+static int measure_dataset(const lcomm_bench_options *options, const lcomm_dataset *dataset) {
+  if (options->matrix.rank > 0) {
+    return run_matrix_steps(options, dataset);
+  }
+  return options->export_path ? export(options, dataset) : run(options, dataset);
 }
 
 int main(int argc, char **argv) {
@@ -152,7 +176,7 @@ int main(int argc, char **argv) {
     return say(EXIT_USAGE, error);
   }
   tool_pages_choose(options.pages);
-  if (options.matrix.rank > 0) {
+  if (options.matrix.rows > 0) {
     return run_matrix(&options);
   }
   lcomm_dataset dataset;
@@ -162,7 +186,7 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < dataset.unreadable_count; i++) {
     fprintf(stderr, "codec_bench: left out: %s\n", dataset.unreadable[i]);
   }
-  int result = options.export_path ? export(&options, &dataset) : run(&options, &dataset);
+  int result = measure_dataset(&options, &dataset);
   lcomm_dataset_close(&dataset);
   return result;
 }

@@ -38,6 +38,9 @@ static void check_contents(const lcomm_source_contents *contents, const lcomm_so
     const lcomm_source_tensor *tensor = contents->tensors + i;
     check_text(tensor->name, sizeof tensor->name);
     fuzz_require(tensor->first == next && tensor->count > 0, "tensors follow each other");
+    fuzz_require(tensor->rows == 0 || (tensor->count % tensor->rows == 0 &&
+                                       tensor->count / tensor->rows == tensor->columns),
+                 "a matrix has the tensor's values");
     check_values(tensor, file);
     next += tensor->count;
   }

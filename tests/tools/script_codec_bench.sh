@@ -147,6 +147,34 @@ expect a_matrix_of_low_rank_is_measured "$bench" --low-rank 100x50:3 --isa all -
 expect the_matrix_has_its_ratio test "$(csv_lines 'lowrank,100x50:3,,,step,scalar,20000,ratio,11.1111111,' rank.csv)" -eq 1
 expect the_matrix_has_its_passes test "$(csv_lines 'lowrank,100x50:3,,,step,scalar,20000,passes,' rank.csv)" -eq 1
 
+# A matrix of rank 2 and as much that is none: all of it arrives by low rank, but in several steps.
+mkdir ranks
+if python3 -c 'import numpy' 2>/dev/null; then
+  python3 -c 'import json, numpy
+dice = numpy.random.default_rng(1)
+matrix = dice.standard_normal((60, 2)) @ dice.standard_normal((2, 40))
+numpy.concatenate([matrix.ravel(), dice.standard_normal(100)]).astype("<f4").tofile("ranks/g.f32")
+layers = [{"name": "w", "shape": [60, 8, 5], "offset": 0, "numel": 2400},
+          {"name": "b", "shape": [100], "offset": 2400, "numel": 100}]
+json.dump({"layers": layers}, open("ranks/meta.json", "w"))
+layers[0]["shape"] = [60, 8, 6]
+json.dump({"layers": layers}, open("other.json", "w"))'
+  ranks() { "$bench" --low-rank "$1" --steps "$2" --csv "ranks$1.csv" "${@:3}" ranks/g.f32; }
+  # of A CSV file the figure of a section, at most NUMBER
+  at_most() { awk -F, -v most="$4" '$1 == "'"$2"'" && $8 == "'"$3"'" { found = 1; good = $10 <= most } END { exit !(found && good) }' "$1"; }
+  expect errors_of_low_rank_are_measured ranks 2 5
+  expect a_matrix_of_that_rank_arrives_at_once at_most ranks2.csv accuracy nmse 1e-11
+  expect lesser_ranks_are_measured ranks 1 20
+  expect a_lesser_rank_loses_something_in_a_step test "$(at_most ranks1.csv accuracy nmse 0.01 && echo near)" = ""
+  expect what_it_leaves_out_comes_later at_most ranks1.csv steps nmse 0.01
+  # (100 + 60 + 40) values of 2500
+  expect low_rank_has_its_bits test "$(csv_lines 'steps,lowrank:1,,,,,,bits_per_value,,2.56,' ranks1.csv)" -eq 1
+  expect a_shape_that_does_not_fit_is_none ranks 3 5 --layers other.json
+  expect what_is_no_matrix_is_exact at_most ranks3.csv steps nmse 0
+else
+  echo "SKIP errors_of_low_rank_are_measured: there is no numpy"
+fi
+
 refused an_unknown_option_is_named frobnicate --frobnicate
 refused an_unknown_codec_is_named int9 -c int9
 refused a_file_that_is_not_there_is_named missing.f32 missing.f32

@@ -91,6 +91,23 @@ static void a_matrix_is_measured_instead_of_codecs(void **state) {
   assert_int_equal(parse("--low-rank 16x16:1 --json out"), TOOL_USAGE);
 }
 
+static void a_rank_alone_is_for_steps_of_gradients(void **state) {
+  static const char *const bad[] = {"--low-rank 4",
+                                    "--low-rank 4 file.f32",
+                                    "--low-rank 4 --steps 20",
+                                    "--low-rank 4 --steps 20 -c int8 file.f32",
+                                    "--low-rank 4 --steps 20 --json out file.f32",
+                                    "--low-rank 4 --steps 20 --export out file.f32"};
+  (void)state;
+  assert_int_equal(parse("--low-rank 4 --steps 20 file.f32"), TOOL_RUN);
+  assert_int_equal(options.matrix.rank, 4);
+  assert_int_equal(options.matrix.rows, 0);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    assert_int_equal(parse(bad[i]), TOOL_USAGE);
+    assert_non_null(strstr(error, "--low-rank"));
+  }
+}
+
 static void of_a_policy_its_codec_on_the_network_is_taken(void **state) {
   (void)state;
   assert_int_equal(parse("-p net=topk:0.01+ef_scope=bucket_min=1M --policy net=bf16"), TOOL_RUN);
@@ -286,6 +303,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nothing_given_measures_all_codecs_on_synthetic_values),
     cmocka_unit_test(codecs_are_taken_in_their_order),
     cmocka_unit_test(a_matrix_is_measured_instead_of_codecs),
+    cmocka_unit_test(a_rank_alone_is_for_steps_of_gradients),
     cmocka_unit_test(of_a_policy_its_codec_on_the_network_is_taken),
     cmocka_unit_test(paths_and_options_come_in_any_order),
     cmocka_unit_test(memory_and_owners_can_be_chosen),

@@ -34,6 +34,44 @@ bool lcomm_lowrank_print(const lcomm_bench_options *options, const lcomm_lowrank
   return tool_table_print(&table, file, tool_table_colours(file)) && !ferror(file);
 }
 
+static double bits_a_value(const lcomm_steps *steps) {
+  return 8.0 * (double)steps->sent_bytes / ((double)steps->count * (double)steps->steps);
+}
+
+bool lcomm_lowrank_print_errors(const lcomm_bench_options *options,
+                                const lcomm_lowrank_errors *errors, FILE *file) {
+  static const char *const columns[] = {
+      "low rank",           "matrices", "of all values\n(%)", "bits a value", "NMSE\nof one step",
+      "NMSE\nof all steps", NULL};
+  const lcomm_steps *all = &errors->all;
+  tool_table table = {.columns = columns, .sides = "LRRRRR"};
+  fprintf(file,
+          "%llu steps with feedback, of each source by itself; what is no matrix is exact\n\n",
+          (whole)all->steps);
+  tool_table_row(&table);
+  tool_table_put(&table, TOOL_COLOUR_NONE, "lowrank:%llu", (whole)options->matrix.rank);
+  tool_table_put(&table, TOOL_COLOUR_NONE, "%llu", (whole)errors->matrices);
+  tool_table_put(&table, TOOL_COLOUR_NONE, "%.1f",
+                 100.0 * (double)errors->covered / (double)all->count);
+  tool_table_put(&table, TOOL_COLOUR_NONE, "%.3g", bits_a_value(all));
+  tool_table_put(&table, TOOL_COLOUR_NONE, "%.3g", lcomm_steps_nmse(&errors->first));
+  tool_table_put(&table, TOOL_COLOUR_BOLD, "%.3g", lcomm_steps_nmse(all));
+  return tool_table_print(&table, file, tool_table_colours(file)) && !ferror(file);
+}
+
+bool lcomm_lowrank_print_errors_csv(const lcomm_bench_options *options,
+                                    const lcomm_lowrank_errors *errors, FILE *file) {
+  whole rank = options->matrix.rank;
+  fputs("section,codec,source,tensor,operation,kernels,size_bytes,figure,min,median,max\n", file);
+  fprintf(file, "accuracy,lowrank:%llu,,,,,,nmse,,%.9g,\n", rank, lcomm_steps_nmse(&errors->first));
+  fprintf(file, "steps,lowrank:%llu,,,,,,steps,,%llu,\n", rank, (whole)errors->all.steps);
+  fprintf(file, "steps,lowrank:%llu,,,,,,nmse,,%.9g,\n", rank, lcomm_steps_nmse(&errors->all));
+  fprintf(file, "steps,lowrank:%llu,,,,,,bits_per_value,,%.9g,\n", rank,
+          bits_a_value(&errors->all));
+  fprintf(file, "steps,lowrank:%llu,,,,,,matrices,,%llu,\n", rank, (whole)errors->matrices);
+  return !ferror(file);
+}
+
 static void put_spread(const lcomm_bench_options *o, const lcomm_lowrank_speed *speed,
                        const char *operation, const char *figure, tool_spread spread, FILE *file) {
   const lcomm_matrix_shape *is = &o->matrix;

@@ -50,13 +50,19 @@ static bool can_be_owned(tool_command_line *line) {
   return true;
 }
 
-/* A matrix is measured alone, and has no accuracy without a gradient. */
+/* A matrix is measured alone, and has no accuracy without a gradient; a rank alone is for the
+ * matrices of gradients. */
 static bool can_be_a_matrix(tool_command_line *line) {
   const lcomm_bench_options *o = line->options;
+  bool shaped = o->matrix.rows > 0, taken = o->codec_count > 0 || o->export_path;
   if (o->matrix.rank == 0) {
     return true;
   }
-  if (o->codec_count > 0 || o->path_count > 0 || o->export_path) {
+  if (!shaped && (taken || o->path_count == 0 || o->steps == 0)) {
+    return tool_refuse(line, "--low-rank with a rank alone takes --steps and the gradients of "
+                             "files, without codecs; with a matrix it is --low-rank 4096x1024:4");
+  }
+  if (shaped && (taken || o->path_count > 0)) {
     return tool_refuse(line, "--low-rank measures a matrix of its own; leave out codecs and files");
   }
   if (o->files.json_path || o->files.plot_path) {

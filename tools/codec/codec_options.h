@@ -37,7 +37,7 @@ typedef struct lcomm_bench_files {
   const char *json_path, *csv_path, *plot_path;
 } lcomm_bench_files;
 
-/* rank 0: none */
+/* rank 0: none; rows 0: the matrices of the gradients */
 typedef struct lcomm_matrix_shape {
   uint64_t rows, columns, rank;
 } lcomm_matrix_shape;

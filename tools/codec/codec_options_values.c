@@ -244,13 +244,18 @@ bool lcomm_bench_set_matrix(tool_command_line *line, const char *text) {
   lcomm_matrix_shape *matrix = &options_of(line)->matrix;
   const char *rest = text;
   enum { MOST = 1 << 20 };
+  if (!strchr(text, 'x') && tool_units_read_whole(text, 1, LCOMM_BENCH_RANK_MAX, &matrix->rank)) {
+    return true;
+  }
   if (read_part(&rest, "x", MOST, &matrix->rows) && read_part(&rest, ":", MOST, &matrix->columns) &&
       read_part(&rest, "", LCOMM_BENCH_RANK_MAX, &matrix->rank) &&
       matrix->rows * matrix->columns <= (UINT64_C(8) << 30) / sizeof(float)) {
     return true;
   }
   return tool_refuse(
-      line, "'%s' is no matrix of up to 8 GiB and its rank; for example --low-rank 4096x1024:4",
+      line,
+      "'%s' is no matrix of up to 8 GiB and its rank, nor a rank alone; for example --low-rank "
+      "4096x1024:4",
       text);
 }
 

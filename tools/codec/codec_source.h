@@ -19,8 +19,9 @@
  * and counts are elements, so a list fits every element type.
  *   text   lines `name count` (follows the line before) or `name offset
  *          count`; `#` begins a comment at the start of a word
- *   JSON   an object with "layers": [{"name", "offset", "numel" (or "count")}];
- *          everything else in it is ignored
+ *   JSON   an object with "layers": [{"name", "offset", "numel" (or "count"), "shape"}];
+ *          everything else in it is ignored. A shape of two and more whole numbers whose
+ *          product is the count makes it a matrix: the first one rows, the others columns
  * Tensors must lie inside the file and must not overlap; those without values
  * are left out. Values that no tensor claims become tensors named
  * "unlisted-FIRST". A raw file with a meta.json in its folder uses it unless
@@ -78,6 +79,7 @@ typedef struct lcomm_source_tensor {
   uint64_t first;         /* index of its first value in the source */
   uint64_t count;         /* values, at least 1 */
   uint64_t offset;        /* of its first byte in the file; 0 in a synthetic source */
+  uint64_t rows, columns; /* of a matrix; 0: its list says nothing of a shape */
   lcomm_source_type type; /* in the file */
 } lcomm_source_tensor;
 
@@ -200,6 +202,7 @@ typedef struct lcomm_source_entry {
   const char *name;
   size_t name_size;
   uint64_t count, offset;
+  uint64_t rows, columns; /* 0: no matrix */
   lcomm_source_type type;
 } lcomm_source_entry;
 

@@ -108,6 +108,8 @@ static lcomm_status add_listed(const lcomm_source_input *input, const lcomm_sour
                                 .count = tensor->count,
                                 .offset = whole->offset +
                                           tensor->offset * lcomm_source_type_size(whole->type),
+                                .rows = tensor->rows,
+                                .columns = tensor->columns,
                                 .type = whole->type};
     lcomm_status status = add_gap(input, whole, tensor->offset, split, error);
     if (status == LCOMM_OK) {
@@ -154,6 +156,22 @@ static lcomm_status split_and_free(const lcomm_source_input *input, lcomm_source
 
 /* ---------------------------------------------------------------- JSON lists */
 
+/* A shape that says something else than the count is none. */
+static void read_shape(const cJSON *shape, lcomm_source_entry *entry) {
+  const cJSON *item;
+  uint64_t numbers = 0, rows = 1, left = entry->count, number = 0;
+  bool fits = cJSON_IsArray(shape);
+  cJSON_ArrayForEach(item, shape) {
+    fits = fits && lcomm_source_json_whole(item, &number) && number > 0 && left % number == 0;
+    left = fits ? left / number : 0;
+    rows = numbers++ == 0 ? number : rows;
+  }
+  if (fits && numbers > 1 && left == 1) {
+    entry->rows = rows;
+    entry->columns = entry->count / rows;
+  }
+}
+
 static lcomm_status add_layer(const lcomm_source_input *input, const cJSON *layer,
                               lcomm_source_contents *list, char *error) {
   const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(layer, "name"));
@@ -170,6 +188,7 @@ static lcomm_status add_layer(const lcomm_source_input *input, const cJSON *laye
                              name ? name : "nameless");
   }
   entry.name_size = strlen(name);
+  read_shape(cJSON_GetObjectItemCaseSensitive(layer, "shape"), &entry);
   return lcomm_source_add(input, &entry, list, error);
 }
 

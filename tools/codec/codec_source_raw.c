@@ -253,6 +253,8 @@ lcomm_status lcomm_source_add(const lcomm_source_input *input, const lcomm_sourc
   *tensor = (lcomm_source_tensor){.first = contents->count,
                                   .count = entry->count,
                                   .offset = entry->offset,
+                                  .rows = entry->rows,
+                                  .columns = entry->columns,
                                   .type = entry->type};
   memcpy(tensor->name, entry->name, entry->name_size);
   contents->count += entry->count;
