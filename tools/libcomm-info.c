@@ -17,6 +17,7 @@
 #include "libcomm/plan/plan.h"
 #include "tools/info/info_build.h"
 #include "tools/info/info_json.h"
+#include "tools/info/info_matrix.h"
 #include "tools/info/info_measure.h"
 #include "tools/info/info_options.h"
 #include "tools/info/info_ranks.h"
@@ -218,6 +219,8 @@ static int print_all(const info_options *o) {
   if (status != LCOMM_OK) {
     result = INFO_BAD_INPUT;
     fprintf(stderr, "libcomm-info: %s\n", error.text);
+  } else if (rank == 0 && o->rows > 0) {
+    result = info_print_matrix(o, &policy, &topo);
   } else if (rank == 0 && o->only_topology) {
     result = print_topology(o, &policy, &topo);
   } else if (rank == 0 && o->json) {

@@ -24,6 +24,22 @@ expect the_ladder_of_a_pattern_is_told_once has '^ +or int8 -> bf16 -> none$'
 expect no_link_between_nodes_is_said info --plan --policy net=int8 --ranks 8 --size 1M
 expect the_reason_names_it has '^  because +there is no link between nodes for net= to act on'
 
+# ----------------------------------------------------------------- matrices
+expect a_matrix_is_planned info --matrix 4096x1024 --policy net=lowrank:4 --ranks 8 --nodes 4
+expect it_is_two_sums has '^  two sums, of 16384 and 4096 values$'
+expect both_have_a_plan test "$(grep -c '^\(first\|second\) sum, of [PQ] = ' "$work/out")" -eq 2
+expect it_sends_so_much_less has '^between nodes  rank 0 sends at most 81920 bytes, 153\.6 times less than the 12582912 of an exact sum$'
+expect factors_may_be_coded info --matrix 4096x1024 --policy net=lowrank:4,values=int8 --ranks 8 --nodes 4
+expect then_it_sends_less_still has ' bytes, [3-9][0-9][0-9](\.[0-9])? times less than the '
+expect a_matrix_that_does_not_gain_is_planned info --matrix 8x8 --policy 'net=lowrank:4 min=1' --ranks 4 --nodes 2
+expect it_is_one_exact_sum has '^matrix 8 x 8, between nodes by none$'
+expect another_codec_is_planned info --matrix 4096x1024 --policy net=int8 --ranks 4 --nodes 2
+expect it_is_one_sum_by_that has '^matrix 4096 x 1024, between nodes by int8$'
+for bad in 4096 x 0x4 4x0 4x 4x4x4 1048576x1048576; do
+  expect "matrix_${bad}_is_refused" eval '! info --matrix '"$bad"
+done
+expect a_matrix_is_no_json eval '! info --json --matrix 4x4'
+
 # ------------------------------------------------------------------ devices
 expect plans_of_devices_are_made info --plan --device --policy net=int8 --ranks 32 --nodes 4 --size 100000000
 expect their_chunks_are_longer has ' 8 shards, 3 chunks$'

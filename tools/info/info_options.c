@@ -15,6 +15,8 @@ static const char usage[] =
     "  --policy POLICY     plan under this policy; without it LCOMM_POLICY, else exact\n"
     "  --size SIZE[,SIZE]  plan all-reduces of these sizes in bytes; K, M, G (1K,64K,1M,64M)\n"
     "  --tensor            plan buckets of tensors, which may keep error feedback\n"
+    "  --matrix ROWSxCOLUMNS  plan a tensor of this shape instead, and say what it sends: by low\n"
+    "                      rank, if the policy has it and this matrix gains\n"
     "  --type TYPE         float32, float16 or bfloat16 (float32)\n"
     "  --ranks N           suppose N ranks ...\n"
     "  --nodes M           ... on M nodes\n"
@@ -41,6 +43,20 @@ int info_complain(const char *what, const char *value) {
 static bool read_sizes(tool_command_line *line, const char *value) {
   info_options *o = line->options;
   return tool_units_read_sizes(value, o->sizes, INFO_SIZES_MAX, &o->size_count);
+}
+
+/* As many elements as a vector may have. */
+static bool read_matrix(tool_command_line *line, const char *value) {
+  info_options *o = line->options;
+  const char *x = strchr(value, 'x');
+  char rows[TOOL_UNITS_TEXT_MAX];
+  if (!x || (size_t)(x - value) >= sizeof rows) {
+    return false;
+  }
+  snprintf(rows, sizeof rows, "%.*s", (int)(x - value), value);
+  return tool_units_read_whole(rows, 1, INFO_SIDE_MAX, &o->rows) &&
+         tool_units_read_whole(x + 1, 1, INFO_SIDE_MAX, &o->columns) &&
+         o->rows * o->columns <= INFO_ELEMENTS_MAX;
 }
 
 static bool read_type(tool_command_line *line, const char *value) {
@@ -71,6 +87,7 @@ static bool read_topology(tool_command_line *line, const char *value) {
 #define MEMBER(member) offsetof(info_options, member)
 static const tool_option known[] = {TOOL_TEXT('p', "policy", MEMBER(policy)),
                                     TOOL_READ('s', "size", read_sizes),
+                                    TOOL_READ('x', "matrix", read_matrix),
                                     TOOL_READ('t', "type", read_type),
                                     TOOL_INT('n', "ranks", MEMBER(ranks), 1, INFO_NUMBER_MAX),
                                     TOOL_INT('m', "nodes", MEMBER(nodes), 1, INFO_NUMBER_MAX),
@@ -110,6 +127,13 @@ int info_parse_options(int argc, char **argv, info_options *o) {
                          o->measure         ? "--measure"
                          : o->only_topology ? "--topology"
                                             : "--env");
+  }
+  if (o->rows > 0 && (o->json || o->only_topology || o->measure || o->device)) {
+    return info_complain("--matrix is for people and one plan; it does not go with",
+                         o->json            ? "--json"
+                         : o->only_topology ? "--topology"
+                         : o->measure       ? "--measure"
+                                            : "--device");
   }
   return 0;
 }

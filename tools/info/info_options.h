@@ -11,13 +11,20 @@
 
 #include "libcomm/include/libcomm.h"
 
-enum { INFO_BAD_INPUT = 2, INFO_SIZES_MAX = 32, INFO_NUMBER_MAX = 1 << 20 };
+enum {
+  INFO_BAD_INPUT = 2,
+  INFO_SIZES_MAX = 32,
+  INFO_NUMBER_MAX = 1 << 20,
+  INFO_SIDE_MAX = 1 << 30,     /* rows, or columns, of a matrix */
+  INFO_ELEMENTS_MAX = 1 << 30, /* of it */
+};
 
 typedef struct info_options {
   const char *policy, *topology_file;
   int ranks, nodes, rank;
   uint64_t sizes[INFO_SIZES_MAX];
   size_t size_count;
+  uint64_t rows, columns; /* of a matrix; 0: none is asked for */
   lcomm_dtype dtype;
   bool tensor, only_env, only_topology, only_plan, json, measure, device;
 } info_options;
