@@ -54,6 +54,11 @@ lcomm_status lcomm_carry_hold(lcomm_comm *comm, const lcomm_carry_held *held) {
     return LCOMM_ERR_MEMORY;
   }
   memcpy(made->counts, held->counts, ranks * sizeof *made->counts);
+  LCOMM_TRY(lcomm_enter(comm));
+  if (comm->tensors->count > 0) {
+    lcomm_expect_overlap(comm);
+  }
+  lcomm_exit(comm);
   return LCOMM_OK;
 }
 

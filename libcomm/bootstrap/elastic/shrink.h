@@ -77,6 +77,13 @@ lcomm_status lcomm_shrink_settle(lcomm_shrinking *it, bool *met);
 lcomm_status lcomm_shrink_carry(lcomm_shrinking *it);
 lcomm_status lcomm_shrink_hold(lcomm_shrinking *it);
 
+/* The survivors say what they have confirmed and prepared, and have the same base then. Not where
+ * the store failed: *met becomes false. Errors are those of a round. */
+lcomm_status lcomm_shrink_vote(lcomm_shrinking *it, bool *met);
+
+/* The communicator that this rank has prepared was confirmed: it takes the place of the base. */
+void lcomm_shrink_take_over(lcomm_shrinking *it);
+
 /* One round. *over: `base` is confirmed and was not before. Else, without an error, the ranks meet
  * again: somebody has died meanwhile. Errors are final, with the thread's sentence. */
 lcomm_status lcomm_shrink_round(lcomm_shrinking *it, bool *over);
