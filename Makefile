@@ -140,6 +140,7 @@ SCALE_SOURCES := $(wildcard tools/scale/*.c)
 FIDELITY_SOURCES := $(wildcard tools/fidelity/*.c)
 EXPERIMENT_SOURCES := $(wildcard tools/experiment/*.c)
 SIMULATE_SOURCES := $(wildcard tools/simulation/*.c)
+LAUNCH_SOURCES := $(wildcard tools/launching/*.c)
 # MPIs differ in what they have, and in whether their Fortran passes the C functions by.
 MPI_FEATURES := $(shell tools/build/mpi-probe features '$(MPI)')
 OTHER_MPIS := $(addprefix %/interpose_,$(if $(filter pcollreq,$(MPI_FEATURES)),,persistent_pcollreq.c) \
@@ -363,6 +364,9 @@ $(BUILD)/tools/simulate: $(call OBJ,tools/simulate.c $(SIMULATE_SOURCES)) $(TRAC
   $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
 	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(LIB_LIBS) $(JSON_LIBS) -o $@
 
+$(BUILD)/tools/launch: $(call OBJ,tools/launch.c $(LAUNCH_SOURCES)) $(SAN_OBJECTS) $(TOOLS_COMMON) $(ARCHIVE)
+	$(LINK) $(TOOLS_COMMON) $(ARCHIVE) $(LIB_LIBS) -o $@
+
 $(BUILD)/tools/cluster_delay: $(call OBJ,tools/cluster_delay.c) $(SAN_OBJECTS) $(TOOLS_COMMON)
 	$(LINK) $(TOOLS_COMMON) -lm -o $@
 
@@ -420,7 +424,7 @@ $(CLIENTS): $(BUILD)/tests/clients/%: $(BUILD)/tests/clients/%.c.o
 	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) -lm -o $@
 
 -include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(WITH_MPI_OBJECTS) $(INTERPOSER_OBJECTS) $(NCCL_OBJECTS) $(CU_OBJECTS) $(call OBJ,$(CU_TRAINER)) $(SUPPORT_OBJECTS) \
-  $(TRAINER_PARTS) $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(STREAM_BENCH_SOURCES) $(SOAK_SOURCES) $(SCALE_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES) $(STAND_IN_SOURCES) tests/python/emulated_cuda.c))
+  $(TRAINER_PARTS) $(call OBJ,$(TRAINER_SOURCES) $(TOOL_SOURCES) $(PERF_SOURCES) $(CODEC_SOURCES) $(TRACE_SOURCES) $(INFO_SOURCES) $(CUDA_BENCH_SOURCES) $(STREAM_BENCH_SOURCES) $(SOAK_SOURCES) $(SCALE_SOURCES) $(FIDELITY_SOURCES) $(EXPERIMENT_SOURCES) $(SIMULATE_SOURCES) $(LAUNCH_SOURCES) $(SAN_SOURCES) $(TEST_SOURCES) $(CLIENT_SOURCES) $(STAND_IN_SOURCES) tests/python/emulated_cuda.c))
 
 # -------------------------------------------------------------- everyday use
 # deps may install the very packages whose flags were asked for above, so what

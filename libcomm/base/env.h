@@ -81,6 +81,8 @@
     "file of the NCCL that the preloaded libcomm-nccl.so hands its calls to")                      \
   X(LCOMM_ENV_NCCL_VERSION, "LCOMM_NCCL_VERSION", "that of the NCCL below",                        \
     "version that ncclGetVersion of libcomm-nccl.so tells, such as 2.28.9")                        \
+  X(LCOMM_ENV_LAUNCH_SSH, "LCOMM_LAUNCH_SSH", "ssh",                                               \
+    "what launch starts ranks on other hosts by: words before the host's name and a command")      \
   X(LCOMM_ENV_DATA, "LCOMM_DATA", "./data", "folder with data sets, for the trainer")
 
 typedef enum lcomm_env {
