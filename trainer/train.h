@@ -3,6 +3,7 @@
 #ifndef TRAINER_TRAIN_H
 #define TRAINER_TRAIN_H
 
+#include "trainer/train_deal.h"
 #include "trainer/train_gradients.h"
 #include "trainer/train_model.h"
 #include "trainer/train_optimizer.h"
@@ -15,6 +16,18 @@
 #include "trainer/train_task.h"
 
 enum { TRAIN_PATH_SIZE = 1024 };
+
+/* What an epoch had come to when it was over. */
+typedef struct epoch_end {
+  uint64_t steps, used;
+  double loss_sum;
+} epoch_end;
+
+/* The step in hand. */
+typedef struct step_now {
+  float rate;
+  double loss; /* mean of this rank's samples */
+} step_now;
 
 /* Everything one rank needs to train. train.c owns it, reports read it. */
 typedef struct training {
@@ -36,16 +49,19 @@ typedef struct training {
   struct run_log *log; /* of rank 0, if asked for; else NULL */
   run_plot *plot;      /* likewise */
   uint32_t *order;     /* [task.train_count] of the training samples, in this epoch */
-  uint8_t *labels;     /* [batch][task.labels] of the mini-batch */
+  uint8_t *labels;     /* [deal.room][task.labels] of the mini-batch */
   float *statistics;   /* [ranks][net.statistics_count] */
   float *sum;          /* of gradients that are accumulated: [weight_count], of sharded ones
                         * [shard.plan.count]; NULL: none are */
-  int batch;           /* samples of a rank at once */
-  int accumulate;      /* times in a step */
-  uint64_t steps_per_epoch;
+  deal deal;           /* of the samples to the ranks */
+  step_now now;
+  uint64_t steps_per_epoch;      /* of this one; those that are done, and those that are left */
   uint64_t step_of_epoch;        /* steps of the epoch that are done */
   double loss_sum;               /* of the losses of this rank in these */
   int epoch;                     /* that runs, from 1 */
+  epoch_end ended;               /* the one before it */
+  uint64_t reported_step;        /* at which an epoch was reported last */
+  bool too_few;                  /* ranks are left for the run to go on */
   uint64_t step;                 /* steps that are done since the start of the run */
   uint64_t skipped;              /* of these: their averages held NaN or Inf */
   uint64_t saved_step;           /* of the last checkpoint; UINT64_MAX: none */
@@ -58,7 +74,7 @@ static inline bool is_sharded(const training *of) {
 
 /* All ranks together. */
 static inline int samples_per_step(const training *of) {
-  return of->ranks.size * of->batch * of->accumulate;
+  return deal_samples(&of->deal);
 }
 
 /* Load samples, make the model, give all ranks the same weights. `why` may already hold a failure
@@ -66,9 +82,19 @@ static inline int samples_per_step(const training *of) {
 int training_set_up(training *self, failure *why);
 void training_tear_down(training *self);
 
+/* Room for the sum of gradients where batches are accumulated. Returns 0, or -1 without memory. */
+int training_make_sum(training *self);
+
+/* The epoch is over, the next one begins. */
+void training_next_epoch(training *self);
+
 /* The next step of the epoch at a learning rate; *loss is the mean of this rank's samples. Returns
  * 0, or -1 with `why`, on all ranks; a signal is a failure after the step. */
 int training_step(training *self, float rate, double *loss, failure *why);
+
+/* The averages of the step in hand are there: what follows, until it counts as done. Returns 0, or
+ * -1 with `why`, on all ranks. */
+int training_finish_step(training *self, bool spoilt, failure *why);
 
 /* After gradients_wait() or shard_wait(): step the weights, or skip the step if `spoilt`. */
 int training_update(training *self, float rate, bool spoilt, failure *why);
@@ -97,8 +123,12 @@ const float *training_look(training *self, const float *values, size_t count);
 /* Likewise the weights of the model. */
 const float *training_weights(training *self);
 
-/* Accuracy and loss on the test samples, of all ranks together. Collective. */
+/* The epoch, from where it stands; then the weights are compared and tested. Collective. */
 struct results;
+int training_epoch(training *self, struct results *made, failure *why);
+int training_finish_epoch(training *self, struct results *made, failure *why);
+
+/* Accuracy and loss on the test samples, of all ranks together. Collective. */
 int training_test(training *self, struct results *made, failure *why);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ static const struct option long_options[] = {
     {"save", required_argument, NULL, 'K'},
     {"save-every", required_argument, NULL, 'E'},
     {"resume", required_argument, NULL, 'R'},
+    {"elastic", required_argument, NULL, 'y'},
     {"version", no_argument, NULL, 'V'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -139,6 +141,20 @@ static int read_model(options *made, failure *why) {
   return 0;
 }
 
+/* "2:8" */
+static int read_elastic(options *made, failure *why) {
+  char rest = '\0';
+  int read = sscanf(optarg, "%7d:%7d%c", &made->elastic_min, &made->elastic_max, &rest);
+  if (read == 2 && made->elastic_min >= 1 && made->elastic_max >= made->elastic_min) {
+    return 0;
+  }
+  made->elastic_max = 0;
+  return failure_set_common(why, EXIT_SETUP,
+                            "--elastic is \"%s\", expected the least and the greatest number of "
+                            "ranks, such as 2:8",
+                            optarg);
+}
+
 static int read_option(int letter, options *made, failure *why) {
   switch (letter) {
   case 'm':
@@ -197,6 +213,8 @@ static int read_option(int letter, options *made, failure *why) {
   case 'R':
     made->resume = optarg;
     return 0;
+  case 'y':
+    return read_elastic(made, why);
   case 'V':
     made->version = true;
     return 0;

@@ -40,8 +40,13 @@ typedef struct options {
   precision_kind precision;
   shard_kind shard;
   device_kind device;
+  int elastic_min, elastic_max; /* ranks that go on when others are lost; 0: the run ends then */
   bool help, version;
 } options;
+
+static inline bool is_elastic(const options *of) {
+  return of->elastic_max > 0;
+}
 
 /* Returns 0, or -1 with `why`. Texts are views of the arguments. */
 int options_parse(int argc, char **argv, options *made, failure *why);

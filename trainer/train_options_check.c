@@ -44,6 +44,30 @@ static int check_folder(const char *option, const char *folder, failure *why) {
                             option, LONGEST);
 }
 
+/* What one rank alone has, a part of the optimiser or the figures of a plot, is lost with it;
+ * tensors of a device do not go over to another communicator. */
+static int check_elastic(const options *made, failure *why) {
+  if (!is_elastic(made)) {
+    return 0;
+  }
+  if (made->shard != SHARD_NONE) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "--elastic does not go with --shard: what a lost rank keeps of the "
+                              "optimiser would be lost");
+  }
+  if (made->device != DEVICE_CPU) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "--elastic goes with --device cpu only: tensors on a device are not "
+                              "carried over when a rank is lost");
+  }
+  if (made->plot) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "--elastic does not go with --plot, whose figures rank 0 keeps, and "
+                              "may be lost; --log has them");
+  }
+  return 0;
+}
+
 /* Options that do not go together. */
 static int check(const options *made, failure *why) {
   if (made->decay > 0.0f && !optimizer_decays(made->optimizer)) {
@@ -60,7 +84,8 @@ static int check(const options *made, failure *why) {
   if (made->save_every > 0 && !made->save) {
     return failure_set_common(why, EXIT_SETUP, "--save-every needs --save DIR");
   }
-  if (check_folder("save", made->save, why) || check_folder("resume", made->resume, why)) {
+  if (check_elastic(made, why) || check_folder("save", made->save, why) ||
+      check_folder("resume", made->resume, why)) {
     return -1;
   }
   if (made->batch_global > 0 && made->accumulate > 1) {

@@ -32,6 +32,19 @@ typedef struct results {
 /* What is trained on what, by whom, and what the policy does. */
 void report_start(const training *of);
 
+/* The ranks have changed, and the training goes on. */
+typedef struct change {
+  int before;           /* ranks that there were */
+  int lost;             /* of these, gone */
+  bool finished;        /* the step that was broken off was finished; else it is made again */
+  double lost_residual; /* share of what error feedback remembered, from 0 to 1 */
+  double seconds;       /* from the failure on, until all were agreed */
+  uint64_t weights_hash;
+} change;
+
+/* A line that says so. */
+void report_change(const training *of, const change *what);
+
 /* One line of the table. */
 void report_epoch(const training *of, const results *epoch);
 
@@ -124,7 +137,7 @@ bool policy_discards(const char *policy);
 
 /* -------------------------------------------------------- log, for programs
  * One JSON object per line. "event" says which (config, step, guard, epoch, saved, resumed,
- * final; stopped by a signal; failed), "time" when. Steps count from the start of the
+ * changed, final; stopped by a signal; failed), "time" when. Steps count from the start of the
  * run, those that are done. All functions accept a log that is NULL. */
 
 typedef struct run_log run_log;
@@ -132,6 +145,9 @@ typedef struct run_log run_log;
 /* A run that goes on adds to its log. Returns 0 and the log, NULL without one asked for, or -1 if
  * the file cannot be written. */
 int log_open(const options *chosen, run_log **made, failure *why);
+
+/* The same for a rank that has become rank 0 meanwhile, which adds to it. */
+int log_go_on(const options *chosen, run_log **made, failure *why);
 
 void log_config(const training *of);
 /* A member "origin" of the first record: version, commit, machine, hosts, rate, and the transports
@@ -146,6 +162,7 @@ void log_step(const training *of, double loss, float rate, double samples_per_s)
 void log_guard(void *training_to_log, const lcomm_guard_figures *found);
 /* `event` is "saved" or "resumed". */
 void log_checkpoint(const training *of, const char *event, const char *path);
+void log_change(const training *of, const change *what);
 void log_failed(const training *of, const failure *what);
 
 /* Returns -1 if something could not be written. */

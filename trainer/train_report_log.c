@@ -15,8 +15,7 @@ struct run_log {
   const char *path; /* of the command line, lives as long as the program */
 };
 
-int log_open(const options *chosen, run_log **made, failure *why) {
-  const char *path = chosen->log;
+static int open_file(const char *path, const char *mode, run_log **made, failure *why) {
   *made = NULL;
   if (!path) {
     return 0;
@@ -26,7 +25,7 @@ int log_open(const options *chosen, run_log **made, failure *why) {
     return failure_set(why, EXIT_SETUP, "no memory for the log %s", path);
   }
   log->path = path;
-  log->file = fopen(path, chosen->resume ? "a" : "w");
+  log->file = fopen(path, mode);
   if (!log->file) {
     free(log);
     return failure_set(why, EXIT_SETUP, "cannot write the log %s: %s; give --log another file",
@@ -34,6 +33,14 @@ int log_open(const options *chosen, run_log **made, failure *why) {
   }
   *made = log;
   return 0;
+}
+
+int log_open(const options *chosen, run_log **made, failure *why) {
+  return open_file(chosen->log, chosen->resume ? "a" : "w", made, why);
+}
+
+int log_go_on(const options *chosen, run_log **made, failure *why) {
+  return open_file(chosen->log, "a", made, why);
 }
 
 /* Anything but printable ASCII is escaped byte by byte, which is valid JSON
@@ -136,8 +143,8 @@ void log_config(const training *of) {
   put_real(file, "clip", (double)chosen->clip);
   put_text(file, "schedule", schedule_name(chosen->schedule));
   put_real(file, "warmup", (double)chosen->warmup);
-  put_whole(file, "batch", (uint64_t)of->batch);
-  put_whole(file, "accumulate", (uint64_t)of->accumulate);
+  put_whole(file, "batch", (uint64_t)of->deal.batch);
+  put_whole(file, "accumulate", (uint64_t)of->deal.accumulate);
   put_whole(file, "epochs", (uint64_t)chosen->epochs);
   put_whole(file, "steps_per_epoch", of->steps_per_epoch);
   put_whole(file, "seed", chosen->seed);
@@ -149,9 +156,13 @@ void log_config(const training *of) {
   put_end(file);
 }
 
-static void put_results(FILE *file, const results *what) {
+static void put_hash(FILE *file, uint64_t value) {
   char hash[32];
-  snprintf(hash, sizeof hash, "0x%016" PRIx64, what->weights_hash);
+  snprintf(hash, sizeof hash, "0x%016" PRIx64, value);
+  put_text(file, "weights_hash", hash);
+}
+
+static void put_results(FILE *file, const results *what) {
   put_whole(file, "epoch", (uint64_t)what->epoch);
   put_whole(file, "steps", what->steps);
   put_real(file, "loss", what->loss);
@@ -169,7 +180,7 @@ static void put_results(FILE *file, const results *what) {
   put_real(file, "communication_s", 1e-6 * (double)what->moved.communication_us);
   put_real(file, "exposed_s", 1e-6 * (double)what->moved.exposed_us);
   put_real(file, "hidden", results_hidden(what));
-  put_text(file, "weights_hash", hash);
+  put_hash(file, what->weights_hash);
 }
 
 void log_results(const training *of, const char *event, const results *what) {
@@ -234,6 +245,28 @@ void log_checkpoint(const training *of, const char *event, const char *path) {
   put_whole(file, "epoch", (uint64_t)of->epoch);
   put_whole(file, "step", of->step);
   put_text(file, "path", path);
+  put_end(file);
+}
+
+void log_change(const training *of, const change *what) {
+  if (!of->log) {
+    return;
+  }
+  FILE *file = of->log->file;
+  put_begin(file, "changed");
+  put_whole(file, "epoch", (uint64_t)of->epoch);
+  put_whole(file, "step", of->step);
+  put_whole(file, "ranks_before", (uint64_t)what->before);
+  put_whole(file, "lost", (uint64_t)what->lost);
+  put_whole(file, "ranks", (uint64_t)of->ranks.size);
+  put_whole(file, "nodes", (uint64_t)lcomm_nodes(of->comm));
+  put_whole(file, "samples_used", of->deal.used);
+  put_whole(file, "batch", (uint64_t)of->deal.batch);
+  put_whole(file, "accumulate", (uint64_t)of->deal.accumulate);
+  put_real(file, "rate", (double)deal_rate(&of->deal));
+  put_real(file, "lost_residual", what->lost_residual);
+  put_real(file, "seconds", what->seconds);
+  put_hash(file, what->weights_hash);
   put_end(file);
 }
 

@@ -63,12 +63,12 @@ static void say_step(const training *of) {
     printf(of->scale.dynamic ? ", the loss scaled by %g\n" : "\n", (double)of->scale.factor);
   }
   printf("  step      %d rank%s x ", of->ranks.size, screen_plural(of->ranks.size));
-  if (of->accumulate > 1) {
-    printf("%d batches of ", of->accumulate);
+  if (of->deal.accumulate > 1) {
+    printf("%d batches of ", of->deal.accumulate);
   }
   printf("%d %s; then the ranks average their gradients,\n" SCREEN_INDENT
          "%d tensors, %.2f MB as %s\n",
-         of->batch, task_samples(&of->task), of->net.parameter_count,
+         of->deal.batch, task_samples(&of->task), of->net.parameter_count,
          (double)(of->net.weight_count * precision_size(chosen->precision)) / SCREEN_MEGA,
          precision_name(chosen->precision));
   if (is_sharded(of)) {

@@ -84,12 +84,14 @@ static int compare(const training *self, const char *path, const checkpoint *hea
   return 0;
 }
 
-/* On another number of ranks, or with another batch, a step has other samples: those that are done
- * stay done, but for a part of a step. */
+/* On another number of ranks, or with another batch, a step has other samples: those that are used
+ * stay so. */
 static void take_up(training *self, const checkpoint *head) {
-  uint64_t done = head->at.samples / (uint64_t)samples_per_step(self);
+  uint64_t used = head->at.samples;
+  self->deal.used = used < self->deal.count ? used : self->deal.count;
   self->epoch = (int)head->at.epoch;
-  self->step_of_epoch = done < self->steps_per_epoch ? done : self->steps_per_epoch;
+  self->step_of_epoch = self->deal.used / (uint64_t)samples_per_step(self);
+  self->steps_per_epoch = self->step_of_epoch + deal_steps_left(&self->deal);
   self->step = head->at.steps;
   self->skipped = head->at.skipped;
   self->loss_sum = head->at.loss;

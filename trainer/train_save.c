@@ -41,7 +41,7 @@ static checkpoint head_of(training *self, double loss) {
                              .seed = self->chosen->seed,
                              .data_hash = task_hash(&self->task),
                              .epoch = (uint64_t)self->epoch,
-                             .samples = self->step_of_epoch * (uint64_t)samples_per_step(self),
+                             .samples = self->deal.used,
                              .steps = self->step,
                              .skipped = self->skipped,
                              .loss = loss,
@@ -154,12 +154,18 @@ static void begin_file(training *self, const char *place, double loss, folder_pa
   checkpoint_begin(path, &head, file, why);
 }
 
+/* Of this step, by ranks of which some were lost before all knew of it. What has a name is whole.
+ */
+static bool is_there_already(int trouble) {
+  return trouble == EEXIST || trouble == ENOTEMPTY;
+}
+
 static int finish_saving(const training *self, const char *place, const char *name,
                          checkpoint_file *file, failure *why) {
   if (why->exit_code || checkpoint_finish(file, why) || folder_sync(place, why)) {
     return -1;
   }
-  if (rename(place, name) != 0) {
+  if (rename(place, name) != 0 && (!is_there_already(errno) || folder_remove(place, why))) {
     return folder_fail("name the checkpoint", name, why);
   }
   return folder_sync(self->chosen->save, why) || remove_old(self->chosen->save, why) ? -1 : 0;

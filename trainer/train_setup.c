@@ -22,23 +22,17 @@ static int no_memory(failure *why) {
 /* A share of --batch-global that is larger than --batch is worked off in equal parts. */
 static int plan_batch(training *self, failure *why) {
   const options *chosen = self->chosen;
-  self->batch = chosen->batch;
-  self->accumulate = chosen->accumulate;
-  if (chosen->batch_global == 0) {
-    return 0;
+  int ranks = self->ranks.size, share = chosen->batch * chosen->accumulate;
+  if (chosen->batch_global > 0) {
+    share = chosen->batch_global / ranks;
+    if (share * ranks != chosen->batch_global) {
+      return failure_set(why, EXIT_SETUP,
+                         "--batch-global %d cannot be spread evenly over %d ranks; give a multiple "
+                         "of the ranks",
+                         chosen->batch_global, ranks);
+    }
   }
-  int share = chosen->batch_global / self->ranks.size;
-  if (share * self->ranks.size != chosen->batch_global) {
-    return failure_set(why, EXIT_SETUP,
-                       "--batch-global %d cannot be spread evenly over %d ranks; give a multiple "
-                       "of the ranks",
-                       chosen->batch_global, self->ranks.size);
-  }
-  self->accumulate = (share + chosen->batch - 1) / chosen->batch;
-  while (share % self->accumulate != 0) {
-    self->accumulate++;
-  }
-  self->batch = share / self->accumulate;
+  deal_begin(&self->deal, self->task.train_count, ranks, share, chosen->batch);
   return 0;
 }
 
@@ -47,7 +41,7 @@ static int plan_steps(training *self, failure *why) {
   if (plan_batch(self, why)) {
     return -1;
   }
-  self->steps_per_epoch = self->task.train_count / (uint64_t)samples_per_step(self);
+  self->steps_per_epoch = deal_steps_left(&self->deal);
   self->rates = (schedule){.kind = chosen->schedule,
                            .peak = chosen->rate,
                            .warmup = chosen->warmup,
@@ -59,7 +53,7 @@ static int plan_steps(training *self, failure *why) {
                      "%u %s are too few for one step of %d ranks with %d each; use a smaller "
                      "--batch or fewer ranks",
                      self->task.train_count, task_samples(&self->task), self->ranks.size,
-                     self->batch * self->accumulate);
+                     self->deal.batch * self->deal.accumulate);
 }
 
 /* All of the model, or what of it this rank steps. */
@@ -123,7 +117,7 @@ static int make_model(training *self, failure *why) {
   if (!on) {
     return -1;
   }
-  if (model_create_on(on, chosen->model, learnt->sample, learnt->classes, self->batch,
+  if (model_create_on(on, chosen->model, learnt->sample, learnt->classes, self->deal.batch,
                       &self->net)) {
     return no_memory(why);
   }
@@ -159,15 +153,22 @@ static int prepare(training *self, failure *why) {
     return -1;
   }
   self->order = malloc(learnt->train_count * sizeof *self->order);
-  self->labels = malloc((size_t)self->batch * (size_t)learnt->labels);
+  self->labels = malloc((size_t)self->deal.batch * (size_t)learnt->labels);
   self->statistics =
       malloc((size_t)self->ranks.size * self->net.statistics_count * sizeof(float) + 1);
-  size_t summed =
-      chosen->shard == SHARD_GRADIENTS ? self->shard.plan.count : self->net.weight_count;
-  self->sum = self->accumulate > 1 ? self->net.on->get(summed * sizeof(float) + 1) : NULL;
-  return self->order && self->labels && self->statistics && (self->sum || self->accumulate == 1)
-             ? 0
-             : no_memory(why);
+  if (!self->order || !self->labels || !self->statistics || training_make_sum(self)) {
+    return no_memory(why);
+  }
+  return 0;
+}
+
+int training_make_sum(training *self) {
+  size_t count =
+      self->chosen->shard == SHARD_GRADIENTS ? self->shard.plan.count : self->net.weight_count;
+  if (self->deal.accumulate > 1 && !self->sum) {
+    self->sum = self->net.on->get(count * sizeof(float) + 1);
+  }
+  return self->deal.accumulate > 1 && !self->sum ? -1 : 0;
 }
 
 /* All ranks must have the same samples. */

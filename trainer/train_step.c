@@ -9,12 +9,11 @@
  *   gradients [weight_count]  <- backward <- logits_delta <- loss <- logits <- forward <- samples
  */
 
-/* The part of the order that this rank works on in batch `number` of the epoch; a step has
- * `accumulate` of them. The samples of a step are the same whatever the number of ranks they are
- * spread over, as long as ranks x batch x accumulate is. */
-static const uint32_t *samples_of_batch(const training *self, uint64_t number) {
-  uint64_t slice = number * (uint64_t)self->ranks.size + (uint64_t)self->ranks.rank;
-  return self->order + slice * (uint64_t)self->batch;
+/* The part of the order that this rank works on in batch `number` of the step. The samples of a
+ * step are the same whatever the number of ranks they are spread over, as long as ranks x batch x
+ * accumulate is. */
+static const uint32_t *samples_of_batch(const training *self, int number) {
+  return self->order + deal_place(&self->deal, self->ranks.rank, number);
 }
 
 /* Of images, B = batch; of text T positions stand in the place of each image:
@@ -22,13 +21,13 @@ static const uint32_t *samples_of_batch(const training *self, uint64_t number) {
  *   images [B][28][28]  -> forward  -> logits [B][10] -> loss, logits_delta [B][10]
  *
  * What the scale multiplies goes through all of backward. Returns the mean loss. */
-static double forward(training *self, uint64_t number) {
+static double forward(training *self, int number) {
   model *net = &self->net;
   const task *learnt = &self->task;
-  int rows = self->batch * learnt->labels;
-  task_train_batch(learnt, samples_of_batch(self, number), self->batch, model_input(net),
+  int rows = self->deal.batch * learnt->labels;
+  task_train_batch(learnt, samples_of_batch(self, number), self->deal.batch, model_input(net),
                    self->labels);
-  const element *logits = model_forward(net, self->batch);
+  const element *logits = model_forward(net, self->deal.batch);
   double loss = net->on->loss(logits, self->labels, rows, learnt->classes, self->scale.factor,
                               model_logits_delta(net));
   return loss / rows;
@@ -56,9 +55,9 @@ static void keep_gradients(void *context, int first, int count) {
 static void send_gradients(void *context, int first, int count) {
   training *self = context;
   size_t begin, end;
-  float share = 1.0f / (float)self->accumulate;
+  float share = 1.0f / (float)self->deal.accumulate;
   span_of_parameters(&self->net, first, count, &begin, &end);
-  if (self->sum && self->net.gradients) {
+  if (self->deal.accumulate > 1 && self->net.gradients) {
     self->net.on->mean(self->net.gradients + begin, self->sum + begin, share, end - begin);
   }
   overlap_sent(&self->overlap);
@@ -70,12 +69,12 @@ static void send_gradients(void *context, int first, int count) {
 }
 
 /* Returns the sum of the losses of the batches before the last. */
-static double accumulate(training *self, uint64_t first) {
+static double accumulate(training *self) {
   double loss = 0.0;
   self->net.on->clear(self->sum, self->net.weight_count * sizeof(float));
-  for (int i = 0; i + 1 < self->accumulate; i++) {
-    loss += forward(self, first + (uint64_t)i);
-    model_backward(&self->net, self->batch, keep_gradients, self);
+  for (int i = 0; i + 1 < self->deal.accumulate; i++) {
+    loss += forward(self, i);
+    model_backward(&self->net, self->deal.batch, keep_gradients, self);
   }
   return loss;
 }
@@ -88,12 +87,12 @@ static lcomm_status average(training *self, bool *spoilt) {
   overlap_begin(&self->overlap, self->comm);
   if (is_sharded(self)) {
     shard_begin(&self->shard, self->scale.factor);
-    model_backward(&self->net, self->batch, send_gradients, self);
+    model_backward(&self->net, self->deal.batch, send_gradients, self);
     overlap_waits(&self->overlap);
     status = shard_wait(&self->shard, self->discards, spoilt);
   } else {
     gradients_begin(&self->gradients);
-    model_backward(&self->net, self->batch, send_gradients, self);
+    model_backward(&self->net, self->deal.batch, send_gradients, self);
     overlap_waits(&self->overlap);
     status = gradients_wait(&self->gradients);
     *spoilt = lcomm_tensors_not_finite(self->comm) > 0;
@@ -103,24 +102,24 @@ static lcomm_status average(training *self, bool *spoilt) {
 }
 
 /* Batches are added up before they are averaged. */
-static lcomm_status average_sum(training *self, uint64_t first, double *loss, bool *spoilt) {
-  *loss = self->accumulate > 1 ? accumulate(self, first) : 0.0;
-  *loss += forward(self, first + (uint64_t)self->accumulate - 1);
+static lcomm_status average_sum(training *self, double *loss, bool *spoilt) {
+  *loss = self->deal.accumulate > 1 ? accumulate(self) : 0.0;
+  *loss += forward(self, self->deal.accumulate - 1);
   return average(self, spoilt);
 }
 
 /* Where a rank keeps its part of the gradients only, each batch is averaged, and the parts are
  * added up. After a batch that holds NaN or Inf the step will be skipped. */
-static lcomm_status average_each(training *self, uint64_t first, double *loss, bool *spoilt) {
+static lcomm_status average_each(training *self, double *loss, bool *spoilt) {
   lcomm_status status = LCOMM_OK;
   size_t count = self->shard.plan.count;
   const backend *on = self->net.on;
-  float *part = self->shard.gradients, share = 1.0f / (float)self->accumulate;
+  float *part = self->shard.gradients, share = 1.0f / (float)self->deal.accumulate;
   *loss = 0.0;
   on->clear(self->sum, count * sizeof(float));
-  for (int batch = 0; batch < self->accumulate && status == LCOMM_OK; batch++) {
+  for (int batch = 0; batch < self->deal.accumulate && status == LCOMM_OK; batch++) {
     bool bad = false;
-    *loss += forward(self, first + (uint64_t)batch);
+    *loss += forward(self, batch);
     status = average(self, &bad);
     *spoilt |= bad;
     on->accumulate(self->sum, part, count);
@@ -131,10 +130,9 @@ static lcomm_status average_each(training *self, uint64_t first, double *loss, b
 }
 
 static lcomm_status average_batches(training *self, double *loss, bool *spoilt) {
-  uint64_t first = self->step_of_epoch * (uint64_t)self->accumulate;
-  bool each = self->accumulate > 1 && self->chosen->shard == SHARD_GRADIENTS;
-  lcomm_status status = (each ? average_each : average_sum)(self, first, loss, spoilt);
-  *loss /= self->accumulate;
+  bool each = self->deal.accumulate > 1 && self->chosen->shard == SHARD_GRADIENTS;
+  lcomm_status status = (each ? average_each : average_sum)(self, loss, spoilt);
+  *loss /= self->deal.accumulate;
   return status;
 }
 
@@ -150,23 +148,44 @@ static int check_device(training *self, failure *why) {
   return -1;
 }
 
+int training_finish_step(training *self, bool spoilt, failure *why) {
+  if (check_device(self, why) || training_update(self, self->now.rate, spoilt, why)) {
+    return -1;
+  }
+  deal_use(&self->deal);
+  self->step++;
+  self->step_of_epoch++;
+  self->loss_sum += self->now.loss;
+  return 0;
+}
+
 /* Each tensor of gradients leaves as soon as backward has made it. After the
  * wait the gradients are averages of all ranks, so all ranks make the same step,
- * or skip the same one: libcomm has discarded it then, see complete_policy(). */
+ * or skip the same one: libcomm has discarded it then, see complete_policy().
+ * Where the averages are there the step is done, whatever becomes of the signal. */
 int training_step(training *self, float rate, double *loss, failure *why) {
   stop_signal stop = {0};
   bool spoilt = false;
-  lcomm_status status = stop_signal_ask(self->comm, &stop);
-  status = first_error(status, average_batches(self, loss, &spoilt));
-  status = first_error(status, stop_signal_wait(self->comm, &stop));
-  if (peers_check(self->comm, status, "averaging the gradients", why) || check_device(self, why) ||
-      training_update(self, rate, spoilt, why)) {
+  self->now.rate = rate;
+  lcomm_status asked = stop_signal_ask(self->comm, &stop);
+  lcomm_status averaged = average_batches(self, &self->now.loss, &spoilt);
+  lcomm_status told = first_error(asked, stop_signal_wait(self->comm, &stop));
+  *loss = self->now.loss;
+  if (peers_check(self->comm, averaged, "averaging the gradients", why) ||
+      training_finish_step(self, spoilt, why) ||
+      peers_check(self->comm, told, "asking for a signal", why)) {
     return -1;
   }
-  self->step++;
-  self->step_of_epoch++;
-  self->loss_sum += *loss;
   return stop_signal_check(&stop, why);
+}
+
+void training_next_epoch(training *self) {
+  self->ended = (epoch_end){self->step_of_epoch, self->deal.used, self->loss_sum};
+  self->epoch++;
+  self->step_of_epoch = 0;
+  self->loss_sum = 0.0;
+  self->deal.used = 0;
+  self->steps_per_epoch = deal_steps_left(&self->deal);
 }
 
 /* ----------------------------------------------------------------- one test */
@@ -232,7 +251,7 @@ int training_test(training *self, results *made, failure *why) {
     return -1;
   }
   uint32_t end = begin_of_part(self, self->ranks.rank + 1);
-  uint32_t batch = (uint32_t)self->batch;
+  uint32_t batch = (uint32_t)self->deal.batch;
   for (uint32_t first = begin_of_part(self, self->ranks.rank); first < end && !stop_signal_noted();
        first += batch) {
     test_batch(self, first, (int)(end - first < batch ? end - first : batch), &sums);

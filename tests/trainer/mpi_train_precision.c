@@ -71,9 +71,9 @@ static uint64_t hash_residuals(const training *self) {
 static void train_epochs(training *self, bool spoil) {
   failure why = {0};
   double loss;
-  for (; self->epoch <= self->chosen->epochs; self->epoch++) {
+  for (; self->epoch <= self->chosen->epochs; training_next_epoch(self)) {
     task_begin_epoch(&self->task, self->chosen->seed, self->epoch, self->order);
-    for (self->step_of_epoch = 0; self->step_of_epoch < self->steps_per_epoch;) {
+    while (self->step_of_epoch < self->steps_per_epoch) {
       float scale = self->scale.factor, rate = schedule_rate(&self->rates, self->step);
       bool bad = spoil && self->step == BAD_STEP;
       uint64_t skipped = self->skipped, kept = bad ? hash_residuals(self) : 0;

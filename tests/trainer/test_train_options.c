@@ -65,6 +65,28 @@ static void a_device_is_read_and_may_have_shards(void **state) {
   assert_int_equal(made.shard, SHARD_OPTIMIZER);
 }
 
+static void elastic_ranks_are_read_and_go_with_what_they_can(void **state) {
+  (void)state;
+  options made;
+  failure why = {0};
+  char range[] = "--elastic=2:8", backwards[] = "--elastic=8:2", one[] = "--elastic=4",
+       more[] = "--elastic=2:8x", none[] = "--elastic=0:2", cuda[] = "--device=cuda",
+       sharded[] = "--shard=gradients", plot[] = "--plot=x.svg";
+  char *bad[] = {backwards, one, more, none}, *apart[] = {cuda, sharded, plot};
+  assert_int_equal(parse(&made, &why, NULL, NULL, NULL), 0);
+  assert_false(is_elastic(&made));
+  assert_int_equal(parse(&made, &why, range, NULL, NULL), 0);
+  assert_true(is_elastic(&made) && made.elastic_min == 2 && made.elastic_max == 8);
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(parse(&made, &why, bad[i], NULL, NULL), -1);
+    assert_non_null(strstr(why.text, "such as 2:8"));
+  }
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(parse(&made, &why, range, apart[i], NULL), -1);
+    assert_non_null(strstr(why.text, "--elastic"));
+  }
+}
+
 static void defaults_suit_the_model_and_the_optimizer(void **state) {
   (void)state;
   options images, text, lars;
@@ -147,6 +169,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(options_have_defaults),
     cmocka_unit_test(options_are_read),
     cmocka_unit_test(a_device_is_read_and_may_have_shards),
+    cmocka_unit_test(elastic_ranks_are_read_and_go_with_what_they_can),
     cmocka_unit_test(defaults_suit_the_model_and_the_optimizer),
     cmocka_unit_test(bad_options_are_refused_with_what_was_found),
     cmocka_unit_test(every_option_is_in_the_help),
