@@ -30,6 +30,9 @@ static const char usage[] =
     "                   rank 0 on the first one; else all ranks are here\n"
     "  --elastic        set LCOMM_ELASTIC=on, so that the others can go on when a rank is lost;\n"
     "                   implies --keep-going\n"
+    "  --restarts N     start a lost rank anew, up to N times in all, with LCOMM_JOIN=on, so that "
+    "it\n"
+    "                   joins the others; implies --elastic\n"
     "  --keep-going     let the others live when a rank is lost; else they are ended\n"
     "  --port N         at which rank 0 listens (MASTER_PORT, else a random one)\n"
     "  --version\n"
@@ -45,7 +48,7 @@ static const char usage[] =
     "Environment: LCOMM_LAUNCH_SSH, in the place of ssh.\n";
 
 typedef struct launch_options {
-  int ranks, port;
+  int ranks, port, restarts;
   const char *hosts;
   bool elastic, keeps_going;
   char *const *program;
@@ -60,6 +63,7 @@ static tool_parse read_options(int argc, char **argv, launch_options *o, char *e
       TOOL_INT('n', "ranks", offsetof(launch_options, ranks), 1, RANKS_MAX),
       TOOL_NAME(0, "hosts", offsetof(launch_options, hosts)),
       TOOL_FLAG(0, "elastic", offsetof(launch_options, elastic), true),
+      TOOL_INT(0, "restarts", offsetof(launch_options, restarts), 0, 1 << 20),
       TOOL_FLAG(0, "keep-going", offsetof(launch_options, keeps_going), true),
       TOOL_INT(0, "port", offsetof(launch_options, port), 1, 65535),
       {0}};
@@ -70,6 +74,7 @@ static tool_parse read_options(int argc, char **argv, launch_options *o, char *e
     return parse;
   }
   o->program = line.operands;
+  o->elastic |= o->restarts > 0;
   if (o->ranks == 0) {
     tool_refuse(&line, "the number of ranks is missing, such as -n 4");
     return TOOL_USAGE;
@@ -170,8 +175,13 @@ int main(int argc, char **argv) {
   }
   int status = EXIT_TROUBLE;
   if (set_environment(&options, &places[0])) {
-    launch_loss on_loss = options.elastic || options.keeps_going ? LAUNCH_GOES_ON : LAUNCH_ENDS;
-    status = launch_job_run(options.ranks, places, options.program, on_loss);
+    launch_order order = {.size = options.ranks,
+                          .places = places,
+                          .program = options.program,
+                          .on_loss =
+                              options.elastic || options.keeps_going ? LAUNCH_GOES_ON : LAUNCH_ENDS,
+                          .restarts = options.restarts};
+    status = launch_job_run(&order);
   } else {
     fputs("launch: cannot set the environment of the ranks, for lack of memory, ports or random "
           "numbers\n",

@@ -92,6 +92,17 @@ expect likewise_with_elastic launch -n 2 --elastic -- sh -c '[ $RANK -eq 0 ] && 
 expect if_the_last_one_fails_the_job_fails ends_with 4 launch -n 2 --keep-going -- sh -c \
   '[ $RANK -eq 0 ] && exit 3; sleep 1; exit 4'
 
+# shellcheck disable=SC2016
+anew='[ -z "$LCOMM_JOIN" ] && [ $RANK -eq 1 ] && exit 3; sleep 1; echo "$RANK joins ${LCOMM_JOIN:-not} at $MASTER_ADDR, elastic is $LCOMM_ELASTIC"'
+expect a_lost_rank_is_started_anew_where_asked launch -n 3 --restarts 2 -- sh -c "$anew"
+expect this_is_said says 'rank 1 \(host .*\) ended with status 3; it is started anew$'
+expect it_joins_the_others test "$(sort out)" = "$(for r in 0 1 2; do
+  echo "[$r] $r joins $([ $r -eq 1 ] && echo on || echo not) at 127.0.0.1, elastic is on"; done)"
+expect it_is_started_anew_so_often_only launch -n 2 --restarts 3 -- sh -c '[ $RANK -eq 1 ] && exit 3; sleep 2'
+expect then_the_others_go_on_without_it test "$(grep -c 'it is started anew' err)" -eq 3 -a "$(grep -c 'the others go on' err)" -eq 1
+expect who_joins_in_vain_does_not_keep_the_job launch -n 2 --restarts 1 -- sh -c \
+  '[ $RANK -eq 1 ] && [ -z "$LCOMM_JOIN" ] && exit 3; [ $RANK -eq 1 ] && exec sleep 1000; sleep 1'
+
 # ----------------------------------------------------------------------- signals
 # what_ends_it NAME
 what_ends_it() {
@@ -155,6 +166,8 @@ for line in "-oProxyCommand=x" "red slots=0" "red slots=two" "red blue"; do
   expect "no_host_is_${line// /_}" ends_with 2 launch -n 1 --hosts bad -- true
 done
 expect a_list_that_is_not_there_is_refused ends_with 2 launch -n 1 --hosts none -- true
+launch -n 4 --hosts hosts --restarts 1 -- sh -c "$anew"
+expect on_other_hosts_it_joins_at_all_of_them test "$(grep -c '^\[1\] 1 joins on at red,blue, elastic is on$' out)" -eq 1
 expect a_loss_on_another_host_is_told ends_with 137 launch -n 4 --hosts hosts -- sh -c \
   '[ $RANK -eq 2 ] && kill -9 $$; exec sleep 1000'
 expect with_its_host says 'rank 2 \(host blue\) was ended by signal 9 \(Killed\); the others are ended'

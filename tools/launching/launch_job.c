@@ -31,7 +31,7 @@ static void say(const char *sentence) {
 /* ------------------------------------------------------------------------ ends */
 
 static void signal_all(const launch_job *job, int number) {
-  for (int i = 0; i < job->size; i++) {
+  for (int i = 0; i < job->order->size; i++) {
     launch_rank_signal(&job->ranks[i], number);
   }
 }
@@ -48,9 +48,14 @@ static void end_all(launch_job *job, int status) {
 }
 
 static void kill_all(launch_job *job) {
-  for (int i = 0; i < job->size; i++) {
+  for (int i = 0; i < job->order->size; i++) {
     launch_rank_kill(&job->ranks[i]);
   }
+}
+
+/* The others are there to join, and that is wanted. */
+static bool may_start_anew(const launch_job *job) {
+  return job->restarts > 0 && job->running > 0;
 }
 
 static void say_lost(const launch_job *job, const launch_rank *lost) {
@@ -58,13 +63,25 @@ static void say_lost(const launch_job *job, const launch_rank *lost) {
   launch_rank_describe(lost, words);
   fflush(stdout);
   fprintf(stderr, "launch: %s%s\n", words,
-          job->running == 0                ? ""
-          : job->on_loss == LAUNCH_GOES_ON ? "; the others go on"
-                                           : "; the others are ended");
+          job->running == 0                       ? ""
+          : may_start_anew(job)                   ? "; it is started anew"
+          : job->order->on_loss == LAUNCH_GOES_ON ? "; the others go on"
+                                                  : "; the others are ended");
+}
+
+static void start_anew(launch_job *job, launch_rank *rank) {
+  char error[ERROR_SIZE];
+  job->restarts--;
+  rank->joins = job->hosts;
+  if (launch_rank_start(rank, error, sizeof error)) {
+    say(error);
+  } else {
+    job->running++;
+  }
 }
 
 /* Who was asked to end by a signal is no loss. */
-static void take_end(launch_job *job, const launch_rank *ended) {
+static void take_end(launch_job *job, launch_rank *ended) {
   job->running--;
   if (job->ending) {
     return;
@@ -78,13 +95,15 @@ static void take_end(launch_job *job, const launch_rank *ended) {
     return;
   }
   say_lost(job, ended);
-  if (job->on_loss == LAUNCH_ENDS) {
+  if (may_start_anew(job)) {
+    start_anew(job, ended);
+  } else if (job->order->on_loss == LAUNCH_ENDS) {
     end_all(job, ended->status);
   }
 }
 
 static void look_for_ends(launch_job *job) {
-  for (int i = 0; i < job->size; i++) {
+  for (int i = 0; i < job->order->size; i++) {
     if (launch_rank_has_ended(&job->ranks[i])) {
       take_end(job, &job->ranks[i]);
     }
@@ -140,7 +159,7 @@ static void read_signals(launch_job *job) {
 /* -------------------------------------------------------------------- the loop */
 
 static void read_lines(launch_job *job) {
-  for (int i = 0; i < job->size; i++) {
+  for (int i = 0; i < job->order->size; i++) {
     bool taken = launch_lines_read(&job->ranks[i].out);
     if (!launch_lines_read(&job->ranks[i].err) || !taken) {
       end_all(job, SIGNAL_BASE + SIGPIPE);
@@ -162,11 +181,29 @@ static int patience_of(const launch_job *job) {
 static void wait_for_something(const launch_job *job, struct pollfd *seen) {
   nfds_t count = 0;
   seen[count++] = (struct pollfd){.fd = job->signals, .events = POLLIN};
-  for (int i = 0; i < job->size; i++) {
+  for (int i = 0; i < job->order->size; i++) {
     seen[count++] = (struct pollfd){.fd = job->ranks[i].out.from, .events = POLLIN};
     seen[count++] = (struct pollfd){.fd = job->ranks[i].err.from, .events = POLLIN};
   }
   poll(seen, count, patience_of(job));
+}
+
+/* Those that have been there from the beginning, or have ended, are none that wait to join. */
+static bool all_may_wait_to_join(const launch_job *job) {
+  int joining = 0;
+  for (int i = 0; i < job->order->size; i++) {
+    joining += job->ranks[i].process > 0 && job->ranks[i].joins;
+  }
+  return joining > 0 && joining == job->running;
+}
+
+/* When the others have ended well, those that have joined them end, too; who still waits to join
+ * does so in vain. */
+static void end_who_joins(launch_job *job) {
+  if (!job->ending && !job->asked && job->status == 0 && all_may_wait_to_join(job)) {
+    job->ending = true;
+    job->kill_at_s = now_s() + PATIENCE_S;
+  }
 }
 
 static void run(launch_job *job, struct pollfd *seen) {
@@ -175,6 +212,7 @@ static void run(launch_job *job, struct pollfd *seen) {
     read_signals(job);
     read_lines(job);
     look_for_ends(job);
+    end_who_joins(job);
     if (job->ending && now_s() >= job->kill_at_s) {
       kill_all(job);
       job->kill_at_s = now_s() + PATIENCE_S;
@@ -187,16 +225,16 @@ static void run(launch_job *job, struct pollfd *seen) {
 /* "[ 3] ", so that lines of all ranks begin in one column. */
 static void set_prefix(const launch_job *job, launch_rank *rank) {
   char last[16];
-  int width = snprintf(last, sizeof last, "%d", job->size - 1);
+  int width = snprintf(last, sizeof last, "%d", job->order->size - 1);
   snprintf(rank->out.prefix, sizeof rank->out.prefix, "[%*d] ", width, rank->number);
   memcpy(rank->err.prefix, rank->out.prefix, sizeof rank->err.prefix);
 }
 
-static void prepare(launch_job *job, const launch_place *places, char *const *program) {
-  for (int i = 0; i < job->size; i++) {
+static void prepare(launch_job *job) {
+  for (int i = 0; i < job->order->size; i++) {
     job->ranks[i] = (launch_rank){.number = i,
-                                  .place = &places[i],
-                                  .program = program,
+                                  .place = &job->order->places[i],
+                                  .program = job->order->program,
                                   .control = -1,
                                   .out = {.from = -1, .to = stdout},
                                   .err = {.from = -1, .to = stderr}};
@@ -206,7 +244,7 @@ static void prepare(launch_job *job, const launch_place *places, char *const *pr
 
 static void start(launch_job *job) {
   char error[ERROR_SIZE];
-  for (int i = 0; i < job->size && !job->ending; i++) {
+  for (int i = 0; i < job->order->size && !job->ending; i++) {
     if (launch_rank_start(&job->ranks[i], error, sizeof error)) {
       say(error);
       end_all(job, EXIT_TROUBLE);
@@ -225,23 +263,24 @@ static void allow_files(void) {
   }
 }
 
-int launch_job_run(int size, const launch_place *places, char *const *program,
-                   launch_loss on_loss) {
-  launch_job job = {.size = size,
-                    .ranks = calloc((size_t)size, sizeof *job.ranks),
-                    .on_loss = on_loss,
+int launch_job_run(const launch_order *order) {
+  launch_job job = {.order = order,
+                    .ranks = calloc((size_t)order->size, sizeof *job.ranks),
+                    .hosts = launch_places_list(order->places, order->size),
+                    .restarts = order->restarts,
                     .signals = watch_signals()};
-  struct pollfd *seen = calloc(2 * (size_t)size + 1, sizeof *seen);
-  if (!job.ranks || !seen || job.signals < 0) {
+  struct pollfd *seen = calloc(2 * (size_t)order->size + 1, sizeof *seen);
+  if (!job.ranks || !job.hosts || !seen || job.signals < 0) {
     say("no memory, or no descriptors, for so many ranks");
     job.status = EXIT_TROUBLE;
   } else {
     allow_files();
-    prepare(&job, places, program);
+    prepare(&job);
     start(&job);
     run(&job, seen);
   }
   free(job.ranks);
+  free(job.hosts);
   free(seen);
   return job.status;
 }

@@ -13,20 +13,30 @@ typedef enum launch_loss {
   LAUNCH_GOES_ON /* they go on */
 } launch_loss;
 
-typedef struct launch_job {
+/* What is to be run. */
+typedef struct launch_order {
   int size;
-  launch_rank *ranks;
+  const launch_place *places; /* [size] */
+  char *const *program;
   launch_loss on_loss;
-  int running; /* ranks that have not ended */
-  int signals; /* a descriptor that tells of signals */
-  int asked;   /* a signal came to the launcher and was passed on; 0: none */
-  bool ending; /* the ranks are being ended */
+  int restarts; /* ranks that are started anew when they are lost, at most, and join the others */
+} launch_order;
+
+typedef struct launch_job {
+  const launch_order *order;
+  launch_rank *ranks;
+  char *hosts;  /* at which ranks join */
+  int restarts; /* that are left */
+  int running;  /* ranks that have not ended */
+  int signals;  /* a descriptor that tells of signals */
+  int asked;    /* a signal came to the launcher and was passed on; 0: none */
+  bool ending;  /* the ranks are being ended */
   double kill_at_s;
   int status;
 } launch_job;
 
-/* Start the ranks in places[size], pass on what they write and the signals that come, until all
+/* Start the ranks, pass on what they write and the signals that come, until all
  * have ended. Whatever ends the launcher ends them, too. Returns the exit status. */
-int launch_job_run(int size, const launch_place *places, char *const *program, launch_loss on_loss);
+int launch_job_run(const launch_order *order);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HOSTS_MAX = 4096, SLOTS_MAX = 1 << 20, LINE_SIZE = 1024 };
+enum { HOSTS_MAX = 4096, SLOTS_MAX = 1 << 20, LINE_SIZE = 1024, LIST_MAX = 256 };
 
 typedef struct host {
   char name[LAUNCH_HOST_MAX];
@@ -36,6 +36,21 @@ void launch_place_name(const launch_place *at, char name[LAUNCH_HOST_MAX]) {
   if (!launch_place_is_remote(at) && gethostname(name, LAUNCH_HOST_MAX - 1) != 0) {
     strcpy(name, "here");
   }
+}
+
+char *launch_places_list(const launch_place *places, int ranks) {
+  char *text = NULL, name[LAUNCH_HOST_MAX];
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  for (int rank = 0; to && rank < ranks && size < LIST_MAX; rank++) {
+    launch_place_name(&places[rank], name);
+    const char *at = launch_place_is_remote(&places[rank]) ? name : "127.0.0.1";
+    if (places[rank].local_rank == 0 && size + 1 + strlen(at) < LIST_MAX) {
+      fprintf(to, "%s%s", rank > 0 ? "," : "", at);
+      fflush(to); /* which brings the size up to date */
+    }
+  }
+  return to && fclose(to) == 0 ? text : NULL;
 }
 
 /* ---------------------------------------------------------------- the file */

@@ -29,6 +29,10 @@ static inline bool launch_place_is_remote(const launch_place *at) {
   return at->host[0] != '\0';
 }
 
+/* "host0,host1,...": those of all ranks, each once, as many as MASTER_ADDR may have; this machine
+ * is 127.0.0.1. NULL without memory; else free(). */
+char *launch_places_list(const launch_place *places, int ranks);
+
 /* The host's name without the user's ("name@"), or that of this machine, for people. */
 void launch_place_name(const launch_place *at, char name[LAUNCH_HOST_MAX]);
 

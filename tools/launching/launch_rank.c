@@ -27,6 +27,10 @@ static void set_place(const launch_rank *self) {
   set_number("RANK", self->number);
   set_number("LOCAL_RANK", self->place->local_rank);
   set_number("LOCAL_WORLD_SIZE", self->place->local_size);
+  if (self->joins) {
+    setenv("LCOMM_JOIN", "on", 1);
+    setenv("MASTER_ADDR", self->joins, 1);
+  }
 }
 
 /* The child's side: no signal is blocked or ignored for the program, and it does not outlive the

@@ -17,8 +17,10 @@ typedef struct launch_rank {
   int number;
   const launch_place *place;
   char *const *program; /* with its arguments; NULL ends it */
-  pid_t process;        /* 0: it has ended */
-  int control; /* of another host: what is written there comes to the rank's host; else -1 */
+  const char *joins; /* hosts at which it joins the others, as MASTER_ADDR; NULL: it is there from
+                      * the beginning */
+  pid_t process;     /* 0: it has ended */
+  int control;       /* of another host: what is written there comes to the rank's host; else -1 */
   launch_lines out, err;
   int status; /* as a shell has it: 128 + N after signal N. Valid when it has ended */
 } launch_rank;
