@@ -3,6 +3,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <libcomm_mpi.h>
 
@@ -88,9 +89,23 @@ static void save_stopped(training *self, failure *why) {
            saved ? "saved in" : "it could not be saved:", saved ? self->chosen->save : saving.text);
 }
 
+/* A newcomer that cannot go on ends at once: the others lose it and go on, and are not to be told
+ * to end, nor waited for. */
+static int begin(training *self, failure *why) {
+  if (!elastic_is_newcomer(self->comm)) {
+    return training_set_up(self, why);
+  }
+  if (elastic_join(self, why)) {
+    failure_print(lcomm_rank(self->comm), why);
+    fflush(NULL);
+    _exit(why->exit_code);
+  }
+  return 0;
+}
+
 static int train(training *self, failure *why) {
   results run = {0};
-  if (training_set_up(self, why)) {
+  if (begin(self, why)) {
     return -1;
   }
   report_start(self);
@@ -99,6 +114,9 @@ static int train(training *self, failure *why) {
     log_checkpoint(self, "resumed", self->resumed);
   }
   if (run_to_the_end(self, &run, why)) {
+    if (self->has_left) {
+      return 0;
+    }
     save_stopped(self, why);
     log_failed(self, why);
     return -1;
@@ -128,15 +146,18 @@ static int train_with_records(training *self, failure *why) {
 
 /* --------------------------------------------------------------------- main */
 
-/* The buffers of the gradients live until the communicator is destroyed. Returns what became of it.
- */
-static lcomm_status train_with_comm(const options *chosen, lcomm_comm *comm, failure *why) {
-  training self = {.chosen = chosen, .comm = comm, .epoch = 1, .saved_step = UINT64_MAX};
-  if (train_with_records(&self, why)) {
-    failure_print(lcomm_rank(self.comm), why);
+static training training_of(const options *chosen) {
+  return (training){.chosen = chosen, .epoch = 1, .saved_step = UINT64_MAX};
+}
+
+/* There is a communicator; `why` may hold a failure of this rank. The buffers of the gradients live
+ * until the communicator is destroyed. Returns what became of it. */
+static lcomm_status train_and_tear_down(training *self, failure *why) {
+  if (train_with_records(self, why)) {
+    failure_print(lcomm_rank(self->comm), why);
   }
-  lcomm_status status = lcomm_destroy(self.comm);
-  training_tear_down(&self);
+  lcomm_status status = lcomm_destroy(self->comm);
+  training_tear_down(self);
   return status;
 }
 
@@ -151,16 +172,16 @@ static void say_asked(const options *chosen) {
 
 /* Ranks of mpirun. Returns what became of the communicator. */
 static lcomm_status train_by_mpi(const options *chosen, failure *why) {
-  lcomm_comm *comm = NULL;
+  training self = training_of(chosen);
   lcomm_config config = LCOMM_CONFIG_INIT;
   config.policy = chosen->policy;
-  lcomm_status status = lcomm_create_mpi(MPI_COMM_WORLD, &config, &comm);
+  lcomm_status status = lcomm_create_mpi(MPI_COMM_WORLD, &config, &self.comm);
   if (status != LCOMM_OK) {
     why->exit_code = EXIT_SETUP;
     fprintf(stderr, "train: %s\n", lcomm_last_error(NULL)); /* it names the rank */
     return status;
   }
-  return train_with_comm(chosen, comm, why);
+  return train_and_tear_down(&self, why);
 }
 
 /* After these a peer may be gone for ever, and MPI_Finalize() would wait for
@@ -189,13 +210,17 @@ static void run_under_mpi(int argc, char **argv, const options *chosen, failure 
   MPI_Finalize();
 }
 
+/* Samples are loaded first: ranks that are there wait for a newcomer from when it has joined. */
 static void run_elastic(const options *chosen, failure *why) {
-  lcomm_comm *comm = NULL;
-  if (elastic_create(chosen, &comm, why)) {
-    failure_print(comm ? lcomm_rank(comm) : 0, why);
-    lcomm_destroy(comm);
+  training self = training_of(chosen);
+  leave_signal_watch();
+  if (training_load(&self, why) && elastic_joins()) {
+    failure_print(0, why);
+  } else if (elastic_create(chosen, &self.comm, why)) {
+    failure_print(self.comm ? lcomm_rank(self.comm) : 0, why);
+    lcomm_destroy(self.comm);
   } else {
-    train_with_comm(chosen, comm, why);
+    train_and_tear_down(&self, why);
   }
   fflush(NULL);
 }

@@ -61,7 +61,9 @@ typedef struct training {
   int epoch;                     /* that runs, from 1 */
   epoch_end ended;               /* the one before it */
   uint64_t reported_step;        /* at which an epoch was reported last */
+  bool changes;                  /* ranks leave or join before the next step */
   bool too_few;                  /* ranks are left for the run to go on */
+  bool has_left;                 /* in order; the others go on */
   uint64_t step;                 /* steps that are done since the start of the run */
   uint64_t skipped;              /* of these: their averages held NaN or Inf */
   uint64_t saved_step;           /* of the last checkpoint; UINT64_MAX: none */
@@ -82,8 +84,16 @@ static inline int samples_per_step(const training *of) {
 int training_set_up(training *self, failure *why);
 void training_tear_down(training *self);
 
-/* Room for the sum of gradients where batches are accumulated. Returns 0, or -1 without memory. */
-int training_make_sum(training *self);
+/* Parts of that. Load the samples; make the model and what goes with it, by the deal; room for what
+ * all ranks remember, and for sums where batches are accumulated, which may be more when ranks have
+ * changed (-1 without memory); give the gradients to libcomm. */
+int training_load(training *self, failure *why);
+int training_allocate(training *self, failure *why);
+int training_make_room(training *self);
+int training_register(training *self, failure *why);
+
+/* The learning rate over so many steps. */
+schedule training_rates(const options *chosen, uint64_t steps);
 
 /* The epoch is over, the next one begins. */
 void training_next_epoch(training *self);

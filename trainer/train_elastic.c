@@ -3,9 +3,12 @@
 #include "trainer/train_elastic.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "trainer/train_report.h"
+#include "trainer/train_welcome.h"
 
 /* -------------------------------------------------------------------- the start */
 
@@ -30,6 +33,11 @@ static int check_ranks(const options *chosen, const lcomm_comm *comm, failure *w
       ranks, chosen->elastic_min, chosen->elastic_max, chosen->elastic_min, chosen->elastic_max);
 }
 
+bool elastic_joins(void) {
+  const char *join = getenv("LCOMM_JOIN");
+  return join && strcmp(join, "on") == 0;
+}
+
 int elastic_create(const options *chosen, lcomm_comm **comm, failure *why) {
   lcomm_config config = LCOMM_CONFIG_INIT;
   config.policy = chosen->policy;
@@ -38,7 +46,7 @@ int elastic_create(const options *chosen, lcomm_comm **comm, failure *why) {
     return failure_set_common(why, EXIT_SETUP, "%s",
                               lcomm_last_error(NULL)); /* it names the rank */
   }
-  return check_ranks(chosen, *comm, why);
+  return elastic_is_newcomer(*comm) ? 0 : check_ranks(chosen, *comm, why);
 }
 
 /* ------------------------------------------------------------------------- losses */
@@ -48,10 +56,20 @@ static bool has_lost_ranks(const training *self) {
   return status == LCOMM_ERR_TRANSPORT || status == LCOMM_ERR_TIMEOUT;
 }
 
-static int take_comm(training *self, lcomm_comm *next, failure *why) {
+/* Who has joined and left, also where others knew of it before these were lost. */
+static void take_changes(change *made, const lcomm_comm *next) {
+  lcomm_regrouped found;
+  if (lcomm_regrouped_get(next, &found) == LCOMM_OK && found.ranks_before > 0) {
+    made->left += found.left;
+    made->joined += found.joined;
+  }
+}
+
+static int take_comm(training *self, change *made, lcomm_comm *next, failure *why) {
   lcomm_destroy(self->comm);
   self->comm = next;
   self->gradients.comm = next;
+  take_changes(made, next);
   peers_destroy(&self->ranks);
   if (peers_create(next, &self->ranks)) {
     failure_set(why, EXIT_SETUP, "no memory to go on");
@@ -70,15 +88,51 @@ static int shrink(training *self, change *made, failure *why) {
     return failure_set(why, EXIT_TRAINING, "cannot go on without the ranks that were lost: %s",
                        lcomm_last_error(self->comm));
   }
-  if (take_comm(self, next, why)) {
+  if (take_comm(self, made, next, why)) {
     return -1;
   }
   lcomm_shrunk_get(next, &found);
-  made->lost += found.lost;
   made->finished |= found.finished;
   made->lost_residual += (1.0 - made->lost_residual) * found.lost_residual;
   bool spoilt = lcomm_tensors_not_finite(next) > 0;
   return found.finished ? training_finish_step(self, spoilt, why) : 0;
+}
+
+/* ------------------------------------------------------------- leaving and joining */
+
+void elastic_ask(const training *self) {
+  if (is_elastic(self->chosen) && leave_signal_noted()) {
+    lcomm_leave(self->comm);
+  }
+}
+
+/* All ranks see the same. */
+int elastic_look(training *self, failure *why) {
+  const options *chosen = self->chosen;
+  lcomm_changes asked = {0};
+  if (!is_elastic(chosen) || lcomm_changes_get(self->comm, &asked) != LCOMM_OK) {
+    return 0;
+  }
+  int stay = self->ranks.size - asked.leaving;
+  if (asked.leaving > 0 && stay < chosen->elastic_min) {
+    return failure_set_common(why, EXIT_SIGNAL + SIGTERM, "stopped after a step by a signal: %s",
+                              strsignal(SIGTERM));
+  }
+  self->changes =
+      asked.leaving > 0 || (asked.waiting > 0 && stay + asked.waiting <= chosen->elastic_max);
+  return self->changes ? -1 : 0;
+}
+
+/* The communicator of those that stay and of the newcomers; none for who leaves. */
+static int regroup(training *self, change *made, failure *why) {
+  lcomm_comm *next = NULL;
+  self->changes = false;
+  lcomm_status status = lcomm_regroup(self->comm, &next);
+  if (peers_check(self->comm, status, "changing the ranks", why)) {
+    return -1;
+  }
+  self->has_left = next == NULL;
+  return self->has_left ? -1 : take_comm(self, made, next, why);
 }
 
 /* ------------------------------------------------------------------- meeting again */
@@ -118,8 +172,8 @@ static int prepare(training *self, failure *why) {
   deal_among(&self->deal, self->ranks.size);
   self->steps_per_epoch = self->step_of_epoch + deal_steps_left(&self->deal);
   self->saved_step = UINT64_MAX;
-  if (training_make_sum(self)) {
-    failure_set(&mine, EXIT_SETUP, "no memory to accumulate batches");
+  if (training_make_room(self)) {
+    failure_set(&mine, EXIT_SETUP, "no memory to go on");
   } else if (self->ranks.rank == 0 && !self->log) {
     log_go_on(self->chosen, &self->log, &mine);
   }
@@ -130,12 +184,35 @@ static int prepare(training *self, failure *why) {
   return 0;
 }
 
-static int meet_again(training *self, change *made, failure *why) {
+/* Of all ranks, newcomers too. */
+static int stand_alike(training *self, uint64_t *weights_hash, failure *why) {
   if (agree_on_epoch(self, why) || prepare(self, why)) {
     return -1;
   }
   return replicas_compare(&self->ranks, training_weights(self), self->net.weight_count, self->epoch,
-                          &made->weights_hash, why);
+                          weights_hash, why);
+}
+
+static int meet_again(training *self, change *made, failure *why) {
+  bool newcomers = made->joined > made->told;
+  made->told = made->joined;
+  if (newcomers && welcome_tell(self, why)) {
+    return -1;
+  }
+  return stand_alike(self, &made->weights_hash, why);
+}
+
+bool elastic_is_newcomer(const lcomm_comm *comm) {
+  lcomm_regrouped found;
+  return lcomm_regrouped_get(comm, &found) == LCOMM_OK && found.is_newcomer;
+}
+
+int elastic_join(training *self, failure *why) {
+  uint64_t weights_hash;
+  if (peers_create(self->comm, &self->ranks)) {
+    return failure_set(why, EXIT_SETUP, "no memory to join");
+  }
+  return welcome_be_told(self, why) || stand_alike(self, &weights_hash, why) ? -1 : 0;
 }
 
 static int count_ranks(training *self, failure *why) {
@@ -151,20 +228,35 @@ static int count_ranks(training *self, failure *why) {
       self->ranks.size, chosen->elastic_min, chosen->elastic_max, self->step);
 }
 
+/* Returns 0 where there is another communicator; else -1, and *again, if it may be tried again. */
+static int change_ranks(training *self, change *made, bool *again, failure *why) {
+  *again = self->changes;
+  if (self->changes) {
+    *why = (failure){0};
+    return regroup(self, made, why);
+  }
+  if (!has_lost_ranks(self)) {
+    return -1;
+  }
+  *why = (failure){0};
+  return shrink(self, made, why);
+}
+
 int elastic_go_on(training *self, failure *why) {
   change made = {.before = self->ranks.size};
   double began_s = progress_now_s();
-  bool met = false;
-  while (!met) {
-    if (!is_elastic(self->chosen) || !has_lost_ranks(self)) {
-      return -1;
-    }
-    *why = (failure){0};
-    if (shrink(self, &made, why)) {
-      return -1;
-    }
-    met = meet_again(self, &made, why) == 0;
+  bool met = false, again = true;
+  if (!is_elastic(self->chosen)) {
+    return -1;
   }
+  while (!met) {
+    bool changed = change_ranks(self, &made, &again, why) == 0;
+    if (self->has_left || (!changed && !again)) {
+      return -1;
+    }
+    met = changed && meet_again(self, &made, why) == 0;
+  }
+  made.lost = made.before - made.left + made.joined - self->ranks.size;
   made.seconds = progress_now_s() - began_s;
   report_change(self, &made);
   log_change(self, &made);

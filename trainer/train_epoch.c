@@ -2,6 +2,7 @@
  * Copyright the libcomm authors */
 #include <math.h>
 
+#include "trainer/train_elastic.h"
 #include "trainer/train_report.h"
 #include "trainer/train_save.h"
 
@@ -56,6 +57,7 @@ static int train_steps(training *self, progress *shown, double *loss, failure *w
   while (self->step_of_epoch < self->steps_per_epoch) {
     double now = 0.0;
     float rate = rate_now(self);
+    elastic_ask(self);
     if (training_step(self, rate, &now, why)) {
       return -1;
     }
@@ -70,6 +72,9 @@ static int train_steps(training *self, progress *shown, double *loss, failure *w
       plot_loss(self->plot, self->step, done, *loss);
     }
     if (is_time_to_save(self) && save_checkpoint(self, why)) {
+      return -1;
+    }
+    if (elastic_look(self, why)) {
       return -1;
     }
   }

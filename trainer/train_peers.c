@@ -58,14 +58,33 @@ static void note(int number) {
   }
 }
 
+static void watch(int number, void (*handler)(int)) {
+  struct sigaction now, noting = {.sa_handler = handler, .sa_flags = SA_RESTART};
+  sigemptyset(&noting.sa_mask);
+  if (sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
+    sigaction(number, &noting, NULL);
+  }
+}
+
 void stop_signal_watch(void) {
   for (int i = 0; i < WATCHED; i++) {
-    struct sigaction now, noting = {.sa_handler = note, .sa_flags = SA_RESTART};
-    sigemptyset(&noting.sa_mask);
-    if (sigaction(watched[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
-      sigaction(watched[i], &noting, NULL);
-    }
+    watch(watched[i], note);
   }
+}
+
+static volatile sig_atomic_t leave_noted;
+
+static void note_leave(int number) {
+  leave_noted = 1;
+  signal(number, SIG_DFL);
+}
+
+void leave_signal_watch(void) {
+  watch(SIGTERM, note_leave);
+}
+
+int leave_signal_noted(void) {
+  return leave_noted;
 }
 
 int stop_signal_noted(void) {

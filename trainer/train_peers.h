@@ -44,6 +44,11 @@ void failure_print(int rank, const failure *what);
 /* From now on the first signal is only noted. What is ignored stays ignored. */
 void stop_signal_watch(void);
 
+/* Where a rank can leave without the others: its first SIGTERM from now on is noted for that, and
+ * stops nobody. */
+void leave_signal_watch(void);
+int leave_signal_noted(void);
+
 /* Has this rank noted a signal? Then nobody needs the result of its work. */
 int stop_signal_noted(void);
 

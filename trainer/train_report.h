@@ -35,7 +35,10 @@ void report_start(const training *of);
 /* The ranks have changed, and the training goes on. */
 typedef struct change {
   int before;           /* ranks that there were */
-  int lost;             /* of these, gone */
+  int lost;             /* of these, gone; */
+  int left;             /* and that left in order */
+  int joined;           /* newcomers */
+  int told;             /* of these, where the run stands */
   bool finished;        /* the step that was broken off was finished; else it is made again */
   double lost_residual; /* share of what error feedback remembered, from 0 to 1 */
   double seconds;       /* from the failure on, until all were agreed */

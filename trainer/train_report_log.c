@@ -258,6 +258,8 @@ void log_change(const training *of, const change *what) {
   put_whole(file, "step", of->step);
   put_whole(file, "ranks_before", (uint64_t)what->before);
   put_whole(file, "lost", (uint64_t)what->lost);
+  put_whole(file, "left", (uint64_t)what->left);
+  put_whole(file, "joined", (uint64_t)what->joined);
   put_whole(file, "ranks", (uint64_t)of->ranks.size);
   put_whole(file, "nodes", (uint64_t)lcomm_nodes(of->comm));
   put_whole(file, "samples_used", of->deal.used);

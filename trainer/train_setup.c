@@ -36,16 +36,17 @@ static int plan_batch(training *self, failure *why) {
   return 0;
 }
 
+schedule training_rates(const options *chosen, uint64_t steps) {
+  return (schedule){chosen->schedule, chosen->rate, chosen->warmup, steps};
+}
+
 static int plan_steps(training *self, failure *why) {
   const options *chosen = self->chosen;
   if (plan_batch(self, why)) {
     return -1;
   }
   self->steps_per_epoch = deal_steps_left(&self->deal);
-  self->rates = (schedule){.kind = chosen->schedule,
-                           .peak = chosen->rate,
-                           .warmup = chosen->warmup,
-                           .steps = (uint64_t)chosen->epochs * self->steps_per_epoch};
+  self->rates = training_rates(chosen, (uint64_t)chosen->epochs * self->steps_per_epoch);
   if (self->steps_per_epoch > 0) {
     return 0;
   }
@@ -136,39 +137,45 @@ static int make_model(training *self, failure *why) {
   return make_optimizer(self, why);
 }
 
-/* This rank loads its samples and makes its model, without the others. */
-static int prepare(training *self, failure *why) {
+int training_load(training *self, failure *why) {
   const options *chosen = self->chosen;
-  task *learnt = &self->task;
-  if (task_load(model_context(chosen->model), chosen->data, chosen->seed, learnt, why)) {
+  if (task_load(model_context(chosen->model), chosen->data, chosen->seed, &self->task, why)) {
     return -1;
   }
   if (chosen->images > 0) {
-    task_limit(learnt, chosen->images);
-  }
-  if (plan_steps(self, why)) {
-    return -1;
-  }
-  if (make_model(self, why) || save_check(self, why)) {
-    return -1;
-  }
-  self->order = malloc(learnt->train_count * sizeof *self->order);
-  self->labels = malloc((size_t)self->deal.batch * (size_t)learnt->labels);
-  self->statistics =
-      malloc((size_t)self->ranks.size * self->net.statistics_count * sizeof(float) + 1);
-  if (!self->order || !self->labels || !self->statistics || training_make_sum(self)) {
-    return no_memory(why);
+    task_limit(&self->task, chosen->images);
   }
   return 0;
 }
 
-int training_make_sum(training *self) {
-  size_t count =
+int training_allocate(training *self, failure *why) {
+  const task *learnt = &self->task;
+  if (make_model(self, why)) {
+    return -1;
+  }
+  self->order = malloc(learnt->train_count * sizeof *self->order);
+  self->labels = malloc((size_t)self->deal.room * (size_t)learnt->labels);
+  return self->order && self->labels && training_make_room(self) == 0 ? 0 : no_memory(why);
+}
+
+int training_make_room(training *self) {
+  size_t all = (size_t)self->ranks.size * self->net.statistics_count;
+  float *statistics = realloc(self->statistics, all * sizeof *statistics + 1);
+  self->statistics = statistics ? statistics : self->statistics;
+  size_t summed =
       self->chosen->shard == SHARD_GRADIENTS ? self->shard.plan.count : self->net.weight_count;
   if (self->deal.accumulate > 1 && !self->sum) {
-    self->sum = self->net.on->get(count * sizeof(float) + 1);
+    self->sum = self->net.on->get(summed * sizeof(float) + 1);
   }
-  return self->deal.accumulate > 1 && !self->sum ? -1 : 0;
+  return statistics && (self->sum || self->deal.accumulate == 1) ? 0 : -1;
+}
+
+/* This rank loads its samples and makes its model, without the others. */
+static void prepare(training *self, failure *why) {
+  bool loaded = self->task.train_count > 0 || training_load(self, why) == 0;
+  if (loaded && plan_steps(self, why) == 0 && training_allocate(self, why) == 0) {
+    save_check(self, why);
+  }
 }
 
 /* All ranks must have the same samples. */
@@ -238,8 +245,12 @@ static int complete_policy(training *self, failure *why) {
                      why);
 }
 
-static int register_gradients(training *self, failure *why) {
+int training_register(training *self, failure *why) {
   const char *policy = lcomm_policy_string(self->comm);
+  lcomm_status status = lcomm_guard_set(self->comm, log_guard, self);
+  if (peers_check(self->comm, status, "asking for the guard's figures", why)) {
+    return -1;
+  }
   self->discards = policy_keeps_residuals(policy);
   int failed = is_sharded(self) ? shard_register(&self->shard, policy_compresses(policy), why)
                                 : gradients_register(&self->gradients, self->comm, &self->net, why);
@@ -259,11 +270,7 @@ int training_set_up(training *self, failure *why) {
       share_weights(self, why)) {
     return -1;
   }
-  lcomm_status status = lcomm_guard_set(self->comm, log_guard, self);
-  if (peers_check(self->comm, status, "asking for the guard's figures", why)) {
-    return -1;
-  }
-  return register_gradients(self, why) || resume_checkpoint(self, why) ? -1 : 0;
+  return training_register(self, why) || resume_checkpoint(self, why) ? -1 : 0;
 }
 
 void training_tear_down(training *self) {

@@ -105,6 +105,42 @@ expect and_a_checkpoint test -d "kept/step-$(printf %012d "${stopped:-0}")"
 expect that_others_go_on_from anew 2 1:2 --resume kept
 expect to_the_end test "$(final steps)" -gt "${stopped:-1000}"
 
+# ------------------------------------------------------------- leaving and joining
+# till EVENT COUNT: the log has so many of these
+till() {
+  local end=$((SECONDS + limit))
+  until [ "$(cat log 2>/dev/null | grep -cE "$1")" -ge "$2" ] || [ $SECONDS -gt $end ]; do sleep 0.02; done
+}
+for leaver in 2 0; do
+  forget
+  elastic 4 2:4 --policy "net=topk:0.05+ef min=0" &
+  run=$!
+  till '"step":15,' 1
+  kill -TERM "$(cat pid.$leaver)"
+  wait $run
+  expect "rank_${leaver}_leaves_and_the_others_train_to_the_end" test $? -eq 0 -a "$(events final)" -eq 1
+  expect "one_line_says_that_rank_${leaver}_left" said 'elastic   1 of 4 ranks has left in order; 3 go on'
+  expect "rank_${leaver}_has_ended_well" test "$(grep -c '^launch:' out)" -eq 0
+  expect "nothing_is_lost_with_rank_$leaver" test "$(changed lost_residual)" = 0 -a "$(changed left)" -eq 1
+done
+
+forget
+"$build/tools/launch" -n 4 --restarts 2 -- sh "$PWD/rank" "$build/train" --data builtin --log log --elastic 2:4 "${options[@]}" \
+  --epochs 100000 --save left --policy "net=int8+ef min=0" >out 2>&1 </dev/null &
+run=$!
+till '"step":15,' 1
+kill -KILL "$(cat pid.2)"
+till '"event":"changed".*"joined":1,"ranks":4' 1
+expect a_lost_rank_is_started_anew_and_joins said 'elastic   1 rank has joined 3; 4 go on after'
+kill -KILL "$(cat pid.0)"
+till '"event":"changed".*"joined":1,"ranks":4' 2
+expect so_does_rank_0_as_another_one said '^\[[12]\] .*elastic   1 rank has joined 3; 4 go on after'
+till '"event":"epoch"' $(($(events epoch) + 1))
+kill -TERM $run
+wait $run
+expect when_all_are_to_leave_all_stop test $? -eq 143 -a "$(grep -c 'stopped after a step by a signal.*saved in left' out)" -eq 1
+expect nobody_is_said_to_be_lost_then test "$(grep -c '^launch:' out)" -eq 2
+
 # ----------------------------------------------------------------------- refused
 refused() { ! anew "${@:2}" && grep -qE -- "$1" out; }
 expect too_few_at_the_start_are_refused refused 'there are 2 ranks, and --elastic 3:4 asks for 3 to 4' 2 3:4
