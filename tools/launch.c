@@ -5,17 +5,14 @@
  * those who have neither torchrun nor srun, and do not want the job to end with a rank, as mpirun
  * ends it. */
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "tools/common/tool_options.h"
 #include "tools/launching/launch_job.h"
+#include "tools/launching/launch_port.h"
 
 enum { EXIT_TROUBLE = 2, RANKS_MAX = 1 << 16, TOKEN_BYTES = 16, PORT_TRIES = 100 };
 
@@ -88,18 +85,6 @@ static tool_parse read_options(int argc, char **argv, launch_options *o, char *e
 
 /* ----------------------------------------------------------- the environment */
 
-/* Is nobody at this port of this machine? */
-static bool is_free(int port) {
-  int one = 1, s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  struct sockaddr_in at = {.sin_family = AF_INET,
-                           .sin_port = htons((uint16_t)port),
-                           .sin_addr.s_addr = htonl(INADDR_ANY)};
-  setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  bool free_port = s >= 0 && bind(s, (struct sockaddr *)&at, sizeof at) == 0 && listen(s, 1) == 0;
-  close(s);
-  return free_port;
-}
-
 static bool draw(void *bytes, size_t size) {
   return getrandom(bytes, size, 0) == (ssize_t)size;
 }
@@ -112,7 +97,7 @@ static bool draw_port(int *port) {
       return false;
     }
     *port = PORT_FIRST + (int)(number % PORT_COUNT);
-    if (is_free(*port)) {
+    if (launch_port_is_free(*port)) {
       return true;
     }
   }
@@ -159,6 +144,12 @@ static bool set_environment(const launch_options *o, const launch_place *first) 
          (!o->elastic || setenv("LCOMM_ELASTIC", "on", 1) == 0) && set_port(o->port) && set_token();
 }
 
+/* At which rank 0 of this machine listens as long as the job runs; 0: not known. */
+static int port_of(const launch_options *o) {
+  const char *port = getenv("MASTER_PORT");
+  return o->hosts || getenv("LCOMM_PORT") || !port ? 0 : atoi(port);
+}
+
 int main(int argc, char **argv) {
   char error[TOOL_ERROR_MAX] = "no memory for so many ranks";
   launch_options options;
@@ -180,7 +171,8 @@ int main(int argc, char **argv) {
                           .program = options.program,
                           .on_loss =
                               options.elastic || options.keeps_going ? LAUNCH_GOES_ON : LAUNCH_ENDS,
-                          .restarts = options.restarts};
+                          .restarts = options.restarts,
+                          .port = port_of(&options)};
     status = launch_job_run(&order);
   } else {
     fputs("launch: cannot set the environment of the ranks, for lack of memory, ports or random "

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/launching/launch_port.h"
+
 enum { EXIT_TROUBLE = 2, SIGNAL_BASE = 128, ERROR_SIZE = 1024, FOR_EVER = -1 };
 
 /* Ranks that are asked to end have so long. */
@@ -197,10 +199,11 @@ static bool all_may_wait_to_join(const launch_job *job) {
   return joining > 0 && joining == job->running;
 }
 
-/* When the others have ended well, those that have joined them end, too; who still waits to join
- * does so in vain. */
+/* When the others have ended well, and nobody lets newcomers in any more, who still waits to join
+ * does so in vain. Of other hosts nobody here knows: there the time-out ends the wait. */
 static void end_who_joins(launch_job *job) {
-  if (!job->ending && !job->asked && job->status == 0 && all_may_wait_to_join(job)) {
+  if (!job->ending && !job->asked && job->status == 0 && all_may_wait_to_join(job) &&
+      job->order->port > 0 && launch_port_is_free(job->order->port)) {
     job->ending = true;
     job->kill_at_s = now_s() + PATIENCE_S;
   }

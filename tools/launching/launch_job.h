@@ -20,6 +20,7 @@ typedef struct launch_order {
   char *const *program;
   launch_loss on_loss;
   int restarts; /* ranks that are started anew when they are lost, at most, and join the others */
+  int port;     /* of this machine, at which they join; 0: elsewhere */
 } launch_order;
 
 typedef struct launch_job {
