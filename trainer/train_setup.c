@@ -161,13 +161,16 @@ int training_allocate(training *self, failure *why) {
 int training_make_room(training *self) {
   size_t all = (size_t)self->ranks.size * self->net.statistics_count;
   float *statistics = realloc(self->statistics, all * sizeof *statistics + 1);
-  self->statistics = statistics ? statistics : self->statistics;
+  if (!statistics) {
+    return -1;
+  }
+  self->statistics = statistics;
   size_t summed =
       self->chosen->shard == SHARD_GRADIENTS ? self->shard.plan.count : self->net.weight_count;
   if (self->deal.accumulate > 1 && !self->sum) {
     self->sum = self->net.on->get(summed * sizeof(float) + 1);
   }
-  return statistics && (self->sum || self->deal.accumulate == 1) ? 0 : -1;
+  return self->sum || self->deal.accumulate == 1 ? 0 : -1;
 }
 
 /* This rank loads its samples and makes its model, without the others. */
