@@ -232,6 +232,26 @@ static void vectors_that_depend_on_others_are_replaced_as_on_the_processor(void 
   compare_steps(few_matrices, MATRICES_MAX, false, 2, fill_one_pattern);
 }
 
+/* Of two vectors that are nearly the same little is left, in which the last bit of a sum shows. */
+static void sums_in_float64_have_the_order_of_the_processor(void **state) {
+  const matrix_shape is = {6000, 3, 2};
+  matrices from = matrices_make(is);
+  uint64_t random = 5;
+  (void)state;
+  twin_matrix it = twin_open(is, &from, false, 0);
+  for (size_t i = 0; i < is.rows; i++) {
+    it.here.p[i] = sample_normal(&random);
+    it.here.p[is.rows + i] = it.here.p[i] + 4e-6f * sample_normal(&random);
+  }
+  put(it.there.p, it.here.p, is.rank * is.rows * sizeof(float));
+  CHECK(device->kernels->lowrank.turn(&it.there, 1, stream));
+  turn_here(&it);
+  expect_twin(&it, "nearly the same");
+  twin_close(&it, &from);
+  matrices_free(&from);
+  give_back();
+}
+
 static void longer_lists_of_matrices_are_refused(void **state) {
   lcomm_lowrank_matrix all[LCOMM_CUDA_LIST_MAX + 1] = {{.rows = 0}};
   const lcomm_cuda_lowrank *kernels = &device->kernels->lowrank;
@@ -246,6 +266,7 @@ static void longer_lists_of_matrices_are_refused(void **state) {
   TEST(steps_of_matrices_are_those_of_the_scalar_table),                                           \
       TEST(matrices_that_cannot_be_used_are_given_up_as_on_the_processor),                         \
       TEST(vectors_that_depend_on_others_are_replaced_as_on_the_processor),                        \
+      TEST(sums_in_float64_have_the_order_of_the_processor),                                       \
       TEST(longer_lists_of_matrices_are_refused)
 
 #endif
