@@ -293,6 +293,8 @@ int main(int argc, char **argv) {
       .devices = 1, .kernels = &lcomm_cuda_kernels_table, .seed = 11, .pause_us_max = 50};
   lcomm_device_replace(emulated_begin(&setup));
   device_replace(emulated_trainer_open);
-  return mpi_property_main_threads(&argc, &argv, properties,
-                                   sizeof properties / sizeof properties[0]);
+  int failed =
+      mpi_property_main_threads(&argc, &argv, properties, sizeof properties / sizeof properties[0]);
+  (void)emulated_end(); /* joins the threads of streams */
+  return failed;
 }
