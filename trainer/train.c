@@ -16,10 +16,11 @@
  *
  *   training_set_up   load samples, make the model, give all ranks the same weights,
  *                     register the gradients
- *   run_epochs        for each epoch: training_epoch (shuffle, steps), training_finish_epoch
- * (compare weights, test) training_step     forward, loss, backward while gradients travel,
- * optimiser elastic_go_on     after some ranks were lost: the others stand where they stood, and go
- * on main              MPI, options, communicator, exit code
+ *   run_epochs        for each epoch: training_epoch (shuffle, steps), then weights are
+ *                     compared and tested
+ *   training_step     forward, loss, backward while gradients travel, optimiser
+ *   elastic_go_on     after ranks were lost: the others go on where they stood
+ *   main              MPI, options, communicator, exit code
  *
  * Functions return 0, or -1 with a failure in `why`, on all ranks alike: what
  * one rank does alone is followed by an exchange that tells the others. */
