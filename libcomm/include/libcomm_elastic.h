@@ -90,6 +90,9 @@ LCOMM_API lcomm_status lcomm_shrunk_get(const lcomm_comm *comm, lcomm_shrunk *sh
  * momentum begin at zero; where lcomm_policy_set() was under way, ranks may have different
  * policies: MISMATCH. What is remembered travels from each rank to all, rank after rank.
  *
+ * Channels (libcomm_pairs.h) do not go over, because their peers are ranks of `comm`: what waits in
+ * them can be had by lcomm_channel_get() until `comm` is destroyed; make others in the next one.
+ *
  * A communicator may be shrunk again and again, down to one rank. A child that a rank has forked
  * and that outlives it keeps its port open: then the rank is taken for one that is silent.
  *

@@ -108,12 +108,16 @@ static void all_ranks_must_want_to_go_on(void **state) {
 /* ------------------------------------------------------------------ what stays */
 
 /* Nobody has died: one rank says that another one has. */
-static lcomm_comm *shrink_to_the_same(lcomm_comm *comm, report *mine) {
+static void fail_as_if_lost(lcomm_comm *comm, report *mine) {
   if (lcomm_rank(comm) == 0 && lcomm_enter(comm) == LCOMM_OK) {
     lcomm_fail_peer(comm, LCOMM_ERR_TRANSPORT, 1, "a test says that rank 1 is lost");
     lcomm_exit(comm);
   }
   sum_until_lost(comm, 1000, mine);
+}
+
+static lcomm_comm *shrink_to_the_same(lcomm_comm *comm, report *mine) {
+  fail_as_if_lost(comm, mine);
   return shrink_to_next(comm, mine);
 }
 
@@ -138,11 +142,48 @@ static void nothing_is_left_of_those_before(const crew *c, int rank, report *min
   mine->good = mine->good && flat;
 }
 
+enum { CHANNEL_COUNT = 4096 };
+
+/* From rank 0 to the other node. */
+static lcomm_channel *use_channel(lcomm_comm *comm, float *values, report *mine) {
+  lcomm_channel *channel = NULL;
+  for (int i = 0; i < CHANNEL_COUNT; i++) {
+    values[i] = 0.01f * (float)(i % 97);
+  }
+  if (lcomm_rank(comm) == 2) {
+    mine->status = lcomm_recv(comm, values, CHANNEL_COUNT, LCOMM_FLOAT32, 0);
+  } else if (lcomm_rank(comm) == 0 &&
+             lcomm_channel_create(comm, 2, CHANNEL_COUNT, &channel) == LCOMM_OK) {
+    mine->status = lcomm_channel_send(channel, values);
+  }
+  keep_sentence(mine, comm);
+  return channel;
+}
+
+static void a_channel_keeps_what_waits_in_it(const crew *c, int rank, report *mine) {
+  static float values[CHANNEL_COUNT], before[CHANNEL_COUNT], after[CHANNEL_COUNT];
+  lcomm_comm *comm = create_elastic(c, rank, "pipe=int4+ef min=4K", mine), *next = NULL;
+  lcomm_channel *channel = comm ? use_channel(comm, values, mine) : NULL;
+  if (!comm || mine->status != LCOMM_OK) {
+    return;
+  }
+  bool waits = !channel || lcomm_channel_get(channel, before) == LCOMM_OK;
+  fail_as_if_lost(comm, mine);
+  mine->status = lcomm_shrink(comm, &next);
+  keep_sentence(mine, comm);
+  waits = waits && (!channel || (lcomm_channel_get(channel, after) == LCOMM_OK &&
+                                 memcmp(before, after, sizeof(before)) == 0 && after[1] != 0));
+  lcomm_destroy(comm);
+  expect_work(next, c->size, 2, mine);
+  mine->good = mine->good && waits;
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(half_of_the_ranks_do_not_go_on_without_the_lowest),
     CREW_TEST(fail_without_elastic, 2),
     CREW_TEST(only_a_lost_rank_is_a_reason, 2),
     cmocka_unit_test(all_ranks_must_want_to_go_on),
     CREW_TEST(nothing_is_left_of_those_before, 3),
+    CREW_TEST(a_channel_keeps_what_waits_in_it, 3),
 };
 RUN_TESTS(tests)
