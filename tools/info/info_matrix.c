@@ -70,7 +70,7 @@ static int add_whole(const asking *it, const lcomm_named_data *data, const char 
 
 int info_print_matrix(const info_options *o, const lcomm_policy *policy, const lcomm_topo *topo) {
   asking it = {o, policy, topo};
-  lcomm_named_data data = policy_of(&it), exact = {.exact = true, .net = {.format = {NULL}}};
+  lcomm_named_data data = policy_of(&it), exact = {.exact = true};
   bool factored = !data.exact && data.net.rank > 0 && topo->nodes > 1;
   uint64_t bytes = 0, exact_bytes = 0;
   char codec[LCOMM_POLICY_MAX] = "none";
