@@ -61,12 +61,15 @@ lcomm_status lcomm_reunion_make_room(lcomm_reunion *reunion, int seats) {
     return LCOMM_OK;
   }
   lcomm_store_place *places = realloc(reunion->places, (size_t)seats * sizeof *places);
-  reunion->places = places ? places : reunion->places;
-  int *members = realloc(reunion->members, (size_t)seats * sizeof *members);
-  reunion->members = members ? members : reunion->members;
-  if (!places || !members) {
+  if (!places) {
     return LCOMM_ERR_MEMORY;
   }
+  reunion->places = places;
+  int *members = realloc(reunion->members, (size_t)seats * sizeof *members);
+  if (!members) {
+    return LCOMM_ERR_MEMORY;
+  }
+  reunion->members = members;
   memset(places + reunion->seats, 0, (size_t)(seats - reunion->seats) * sizeof *places);
   reunion->seats = seats;
   return LCOMM_OK;
