@@ -168,6 +168,7 @@ static void a_channel_keeps_what_waits_in_it(const crew *c, int rank, report *mi
     return;
   }
   bool waits = !channel || lcomm_channel_get(channel, before) == LCOMM_OK;
+  (void)lcomm_barrier(comm); /* the receiver has all, and may learn of the failure */
   fail_as_if_lost(comm, mine);
   mine->status = lcomm_shrink(comm, &next);
   keep_sentence(mine, comm);
