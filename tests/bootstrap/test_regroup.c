@@ -12,7 +12,7 @@
 
 #include "tests/bootstrap/crew.h"
 #include "tests/bootstrap/elastic_crew.h"
-#include "tests/support/process_counts.h"
+#include "tests/bootstrap/elastic_flat.h"
 #include "tests/support/unit_tests.h"
 
 static int nodes_left;
@@ -245,24 +245,7 @@ static void a_loss_before_all_agree_is_a_loss(void **state) {
 /* ------------------------------------------------------------------ what stays */
 
 static void nothing_is_left_of_those_before(const crew *c, int rank, report *mine) {
-  int files = 0;
-  long kib = 0;
-  lcomm_comm *comm = create_elastic(c, rank, "", mine);
-  for (int i = 0; comm && i < 30; i++) {
-    (void)sums_up(comm, mine);
-    if (i == 10) {
-      files = count_files();
-      kib = resident_kib();
-    }
-    comm = regroup_to_next(comm, mine);
-  }
-  bool flat = comm && sums_up(comm, mine) && count_files() == files && is_memory_flat(kib);
-  if (comm && !flat) {
-    print_error("%d files, then %d; %ld KiB, then %ld\n", files, count_files(), kib,
-                resident_kib());
-  }
-  expect_work(comm, c->size, 2, mine);
-  mine->good = mine->good && flat;
+  stay_flat(create_elastic(c, rank, "", mine), regroup_to_next, c->size, mine);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -13,7 +13,7 @@
 #include "libcomm/engine/entry.h"
 #include "tests/bootstrap/crew.h"
 #include "tests/bootstrap/elastic_crew.h"
-#include "tests/support/process_counts.h"
+#include "tests/bootstrap/elastic_flat.h"
 #include "tests/support/unit_tests.h"
 
 /* ---------------------------------------------------------- who cannot go on */
@@ -122,24 +122,7 @@ static lcomm_comm *shrink_to_the_same(lcomm_comm *comm, report *mine) {
 }
 
 static void nothing_is_left_of_those_before(const crew *c, int rank, report *mine) {
-  int files = 0;
-  long kib = 0;
-  lcomm_comm *comm = create_elastic(c, rank, "", mine);
-  for (int i = 0; comm && i < 30; i++) {
-    (void)sums_up(comm, mine); /* unless another rank is further */
-    if (i == 10) {
-      files = count_files();
-      kib = resident_kib();
-    }
-    comm = shrink_to_the_same(comm, mine);
-  }
-  bool flat = comm && sums_up(comm, mine) && count_files() == files && is_memory_flat(kib);
-  if (comm && !flat) {
-    print_error("%d files, then %d; %ld KiB, then %ld\n", files, count_files(), kib,
-                resident_kib());
-  }
-  expect_work(comm, c->size, 2, mine);
-  mine->good = mine->good && flat;
+  stay_flat(create_elastic(c, rank, "", mine), shrink_to_the_same, c->size, mine);
 }
 
 enum { CHANNEL_COUNT = 4096 };

@@ -193,29 +193,6 @@ static void int4_has_feedback_on_net_only(void **state) {
   expect_canonical("node=int8-ef", "node=int8");
 }
 
-static void messages_between_two_ranks_have_codecs_that_leave_nothing_out(void **state) {
-  (void)state;
-  static const char *const good[] = {
-      "none+zstd",          "fp16:scale=block", "bf16",    "fp8e4m3:stochastic", "fp8e5m2:block=32",
-      "int8:block=32+zstd", "int4-ef",          "int8+ef", "int4+ef+zstd"};
-  static const char *const bad[] = {"topk:0.01", "sign", "int2", "lowrank:4", "auto:int8", "zip"};
-  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-    char text[64];
-    snprintf(text, sizeof text, "pipe=%s", good[i]);
-    expect_canonical(text, text);
-  }
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    char text[64];
-    snprintf(text, sizeof text, "pipe=%s", bad[i]);
-    expect_refusal(text, 6, "for example pipe=fp8e4m3");
-    expect_refusal(text, 6, "fp16, bf16, fp8e4m3, fp8e5m2, int8");
-  }
-  expect_refusal("pipe=zip", 6, "fp8e5m2, int8, int4;");
-  expect_canonical("pipe=int4", "pipe=int4-ef");
-  expect_canonical("pipe=none net=int8", "net=int8");
-  expect_canonical("min=1 pipe=int8 node=bf16", "node=bf16 pipe=int8 min=1");
-}
-
 static void a_mistake_is_shown_the_example_of_its_key(void **state) {
   (void)state;
   assert_string_equal(
@@ -595,7 +572,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_step_has_1_to_4096_calls),
     cmocka_unit_test(feedback_and_topk_are_refused_inside_a_node),
     cmocka_unit_test(int4_has_feedback_on_net_only),
-    cmocka_unit_test(messages_between_two_ranks_have_codecs_that_leave_nothing_out),
     cmocka_unit_test(a_mistake_is_shown_the_example_of_its_key),
     cmocka_unit_test(a_ring_with_a_lossy_codec_is_refused),
     cmocka_unit_test(a_ring_of_unknown_payload_sizes_is_refused),

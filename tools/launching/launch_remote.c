@@ -12,8 +12,8 @@
 
 extern char **environ;
 
-/* $1: the folder; then the program. The rank leads a session, so that a signal reaches what it has
- * started as well. */
+/* $1: the folder; then the program. setsid lets a signal to the rank reach what it has started as
+ * well. */
 static const char shell[] =
     "while IFS= read -r line && [ -n \"$line\" ]; do export \"$line\"; done; exec 3<&0; "
     "cd \"$1\" || exit 127; shift; "

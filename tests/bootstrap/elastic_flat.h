@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_TESTS_BOOTSTRAP_ELASTIC_FLAT_H
+#define LCOMM_TESTS_BOOTSTRAP_ELASTIC_FLAT_H
+
+/* What communicators before leave behind. Included after elastic_crew.h. */
+
+#include "tests/support/process_counts.h"
+
+/* After 30 changes a rank has as many files, and as much memory, as after 10. `change` makes the
+ * next communicator, of `size` ranks on 2 nodes, and destroys the one before. */
+static inline void stay_flat(lcomm_comm *comm, lcomm_comm *(*change)(lcomm_comm *, report *),
+                             int size, report *mine) {
+  int files = 0;
+  long kib = 0;
+  for (int i = 0; comm && i < 30; i++) {
+    (void)sums_up(comm, mine); /* unless another rank is further */
+    if (i == 10) {
+      files = count_files();
+      kib = resident_kib();
+    }
+    comm = change(comm, mine);
+  }
+  bool flat = comm && sums_up(comm, mine) && count_files() == files && is_memory_flat(kib);
+  if (comm && !flat) {
+    print_error("%d files, then %d; %ld KiB, then %ld\n", files, count_files(), kib,
+                resident_kib());
+  }
+  expect_work(comm, size, 2, mine);
+  mine->good = mine->good && flat;
+}
+
+#endif
