@@ -3,6 +3,7 @@
 #include "trainer/train_elastic.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,7 @@ static int shrink(training *self, change *made, failure *why) {
   }
   lcomm_shrunk_get(next, &found);
   made->finished |= found.finished;
+  made->lost_norm = hypot(made->lost_norm, found.lost_norm);
   made->lost_residual += (1.0 - made->lost_residual) * found.lost_residual;
   bool spoilt = lcomm_tensors_not_finite(next) > 0;
   return found.finished ? training_finish_step(self, spoilt, why) : 0;

@@ -40,7 +40,8 @@ typedef struct change {
   int joined;           /* newcomers */
   int told;             /* of these, where the run stands */
   bool finished;        /* the step that was broken off was finished; else it is made again */
-  double lost_residual; /* share of what error feedback remembered, from 0 to 1 */
+  double lost_residual; /* share of what error feedback remembered, from 0 to 1, */
+  double lost_norm;     /* and its norm, as lcomm_shrunk has it */
   double seconds;       /* from the failure on, until all were agreed */
   uint64_t weights_hash;
 } change;

@@ -53,7 +53,8 @@ void report_change(const training *of, const change *what) {
          what->finished ? ", the one before was finished" : "");
   say_dealing(of);
   if (what->lost_residual > 0.0) {
-    printf("; %.0f %% of what error feedback remembered is lost", 100.0 * what->lost_residual);
+    printf("; %.0f %% of what error feedback remembered is lost, of norm %.2g",
+           100.0 * what->lost_residual, what->lost_norm);
   }
   printf("\n");
   fflush(stdout);

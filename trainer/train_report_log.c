@@ -267,6 +267,7 @@ void log_change(const training *of, const change *what) {
   put_whole(file, "accumulate", (uint64_t)of->deal.accumulate);
   put_real(file, "rate", (double)deal_rate(&of->deal));
   put_real(file, "lost_residual", what->lost_residual);
+  put_real(file, "lost_norm", what->lost_norm);
   put_real(file, "seconds", what->seconds);
   put_hash(file, what->weights_hash);
   put_end(file);

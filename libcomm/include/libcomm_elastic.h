@@ -57,6 +57,9 @@ typedef struct lcomm_shrunk {
   /* Of what error feedback remembered of tensors, counted in elements, the share that lost ranks
    * kept, from 0 to 1. It is gone. */
   double lost_residual;
+  /* How large that is: its Euclidean norm, as if values that lost ranks kept were as large as those
+   * that the others keep. Nobody knows those of a rank that is lost. */
+  double lost_norm;
 } lcomm_shrunk;
 
 /* Of the shrink that made `comm`, or of lcomm_regroup(). Errors: ARGUMENT (NULL). */

@@ -3,6 +3,7 @@
 
 #include "libcomm/tensor/tensor_carry.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -14,11 +15,21 @@
 
 /* ---------------------------------------------------------------- standing */
 
-static void count_kept(const lcomm_ef *ef, lcomm_standing *it) {
+static double sum_squares(const float *values, uint64_t count) {
+  double sum = 0;
+  for (uint64_t i = 0; i < count; i++) {
+    sum += isfinite(values[i]) ? (double)values[i] * values[i] : 0;
+  }
+  return sum;
+}
+
+static void add_remembered(const lcomm_ef *ef, lcomm_remembered *it) {
+  const lcomm_feedback_state *feedback = ef->state.feedback;
   int holders = 0;
-  if (ef->state.feedback && lcomm_ef_holders(ef, &holders) == LCOMM_OK) {
-    it->kept += ef->state.feedback->count;
+  if (feedback && lcomm_ef_holders(ef, &holders) == LCOMM_OK) {
+    it->kept += feedback->count;
     it->all += (uint64_t)holders * ef->request.count;
+    it->squares += sum_squares(feedback->residual.now, feedback->count);
   }
 }
 
@@ -31,12 +42,11 @@ lcomm_standing lcomm_standing_get(const lcomm_comm *comm) {
   const lcomm_carry_held *held = comm->changes.held;
   if (held) {
     it.blocks = held->count;
-    it.kept = held->kept;
-    it.all = held->all;
+    it.remembered = held->remembered;
     return it;
   }
   for (size_t i = 0; i < tensors->bucket_count; i++) {
-    count_kept(&tensors->buckets[i].ef, &it);
+    add_remembered(&tensors->buckets[i].ef, &it.remembered);
   }
   return it;
 }

@@ -10,14 +10,28 @@
 #include "libcomm/feedback/checkpoint.h"
 #include "libcomm/tensor/bucket.h"
 
+/* Of what error feedback remembers of tensors. */
+typedef struct lcomm_remembered {
+  /* Elements whose residual this rank keeps, and those of all ranks of the communicator together;
+   * one that several ranks keep counts for each. */
+  uint64_t kept, all;
+  double squares; /* the sum of the squares of those that are kept */
+} lcomm_remembered;
+
+/* What ranks that have gone kept, as if its values were as large as those that are kept: the sum of
+ * its squares. */
+static inline double lcomm_remembered_lost(const lcomm_remembered *it) {
+  return it->kept > 0 && it->kept < it->all
+             ? it->squares / (double)it->kept * (double)(it->all - it->kept)
+             : 0;
+}
+
 /* Where the tensors of a rank stand. */
 typedef struct lcomm_standing {
   uint64_t steps;  /* that are finished here */
   bool complete;   /* all results of the next one are here, and perhaps everywhere */
   bool regrouping; /* what is remembered was on its way between ranks, and is of no use */
-  /* Elements whose residual this rank keeps, and those of all ranks of the communicator together;
-   * one that several ranks keep counts for each. */
-  uint64_t kept, all;
+  lcomm_remembered remembered;
   uint32_t blocks; /* of saved states that this rank brings */
 } lcomm_standing;
 
@@ -76,10 +90,10 @@ lcomm_status lcomm_carry_bring(lcomm_comm *comm, const lcomm_carry_blocks *block
  */
 typedef struct lcomm_carry_held {
   lcomm_carry_block *mine;
-  uint32_t count;     /* of mine */
-  uint32_t *counts;   /* of each rank */
-  int ranks_before;   /* in averages */
-  uint64_t kept, all; /* as in lcomm_standing */
+  uint32_t count;   /* of mine */
+  uint32_t *counts; /* of each rank */
+  int ranks_before; /* in averages */
+  lcomm_remembered remembered;
 } lcomm_carry_held;
 
 /* A copy of all that is given; free it with lcomm_carry_release, after a failure, too. MEMORY. */

@@ -42,8 +42,7 @@ lcomm_status lcomm_carry_hold(lcomm_comm *comm, const lcomm_carry_held *held) {
     return LCOMM_ERR_MEMORY;
   }
   made->ranks_before = held->ranks_before;
-  made->kept = held->kept;
-  made->all = held->all;
+  made->remembered = held->remembered;
   made->mine = calloc(held->count + 1, sizeof *made->mine);
   made->counts = calloc(ranks, sizeof *made->counts);
   bool whole = made->mine && made->counts;

@@ -178,7 +178,8 @@ static void read_standing(const uint8_t *data) {
   uint8_t packed[LCOMM_REUNION_STANDING_SIZE];
   lcomm_standing standing;
   if (lcomm_reunion_read_standing(bytes, &standing) == LCOMM_OK) {
-    fuzz_require(standing.kept <= standing.all, "a rank keeps no more than all keep");
+    fuzz_require(standing.remembered.kept <= standing.remembered.all,
+                 "a rank keeps no more than all keep");
     lcomm_reunion_pack_standing(&standing, packed);
     fuzz_require(memcmp(packed, bytes, sizeof packed) == 0, "a standing packs to its bytes");
   }

@@ -22,7 +22,7 @@ typedef struct training {
   int seat;
   int step; /* that is made next */
   int lost, finished;
-  double lost_residual;
+  double lost_residual, lost_norm;
   lcomm_tensor *tensors[TENSORS];
   float *data[TENSORS], *weights[TENSORS];
   float *kept[TENSORS]; /* residuals after the last step that this rank knows to be finished */
@@ -210,6 +210,7 @@ static inline bool go_on_without(training *t) {
   t->lost += shrunk.lost;
   t->finished += shrunk.finished;
   t->lost_residual = shrunk.lost_residual;
+  t->lost_norm = shrunk.lost_norm;
   if (shrunk.finished) {
     take_results(t);
   }

@@ -258,10 +258,23 @@ static void all_stand_at_one_step(void **state) {
 
 /* ------------------------------------------------------------ what is told */
 
+static double norm_of_kept(const training *t) {
+  double squares = 0;
+  for (int k = 0; k < TENSORS; k++) {
+    for (uint64_t i = 0; i < tensor_counts[k]; i++) {
+      squares += (double)t->kept[k][i] * t->kept[k][i];
+    }
+  }
+  return sqrt(squares);
+}
+
+/* All keep as many values, of one distribution. */
 static void tell_what_was_lost(const crew *c, int rank, report *mine) {
   training t;
+  double norm = 0;
   bool good = begin_training(&t, c, rank, "net=int8+ef min=1K", mine);
   while (good && t.lost == 0) {
+    norm = norm_of_kept(&t);
     if (t.step == 2 && rank == 3) {
       raise(SIGKILL);
     }
@@ -270,12 +283,15 @@ static void tell_what_was_lost(const crew *c, int rank, report *mine) {
   if (good && fabs(t.lost_residual - 0.25) > 0.01) { /* two nodes, each of two halves */
     good = wrong(&t, "a quarter of the residuals is lost");
   }
+  if (good && (t.lost_norm < norm / 1.2 || t.lost_norm > norm * 1.2)) {
+    good = wrong(&t, "it is as large as a quarter of another rank");
+  }
   mine->good = good;
   mine->status = LCOMM_OK;
   end_training(&t);
 }
 
-static void the_share_that_is_lost_is_told(void **state) {
+static void the_share_and_the_norm_of_what_is_lost_are_told(void **state) {
   (void)state;
   crew c = new_crew(4, tell_what_was_lost);
   run_survivors(&c, 1 << 3);
@@ -294,6 +310,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_step_that_one_has_passed_is_finished),
     cmocka_unit_test(no_step_is_over_before_all_have_its_results),
     cmocka_unit_test(all_stand_at_one_step),
-    cmocka_unit_test(the_share_that_is_lost_is_told),
+    cmocka_unit_test(the_share_and_the_norm_of_what_is_lost_are_told),
 };
 RUN_TESTS(tests)

@@ -49,7 +49,7 @@ static bool is_at_the_same_step(training *t) {
   lcomm_shrunk shrunk;
   bool good = lcomm_regrouped_get(t->comm, &told) == LCOMM_OK && told.steps == (uint64_t)t->step &&
               told.lost == 0 && lcomm_shrunk_get(t->comm, &shrunk) == LCOMM_OK &&
-              shrunk.lost_residual < 1e-9;
+              shrunk.lost_residual < 1e-9 && shrunk.lost_norm == 0;
   return good || wrong(t, "what lcomm_regrouped_get says");
 }
 

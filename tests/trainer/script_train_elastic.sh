@@ -76,7 +76,7 @@ for policy in "net=topk:0.05+ef min=0" "net=int8+ef min=0 guard=5,report"; do
   expect "compressed_by_${policy// /_}_it_goes_on" broken 15 1 --policy "$policy"
   expect "with_equal_replicas_by_${policy// /_}" said 'replicas +identical on all ranks'
 done
-expect what_is_lost_is_told test -n "$(changed lost_residual)"
+expect what_is_lost_is_told test -n "$(changed lost_residual)" -a -n "$(changed lost_norm)"
 for precision in bf16 fp16; do
   expect "in_${precision}_it_goes_on" broken 15 3 --precision $precision --optimizer adamw
   expect "with_equal_replicas_in_$precision" said 'replicas +identical on all ranks'

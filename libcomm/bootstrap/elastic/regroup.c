@@ -17,7 +17,7 @@
 /* What ranks tell each other first. Travels as words. */
 typedef struct wish {
   uint32_t leaves, zero;
-  uint64_t kept, all; /* as in lcomm_standing */
+  lcomm_remembered remembered;
 } wish;
 
 typedef struct regrouping {
@@ -48,8 +48,7 @@ static lcomm_status check(lcomm_comm *comm) {
 static lcomm_status exchange_wishes(regrouping *it) {
   lcomm_comm *comm = it->comm;
   lcomm_standing standing = lcomm_standing_get(comm);
-  wish mine = {
-      .leaves = atomic_load(&comm->changes.asked), .kept = standing.kept, .all = standing.all};
+  wish mine = {.leaves = atomic_load(&comm->changes.asked), .remembered = standing.remembered};
   it->wishes = calloc((size_t)comm->size, sizeof *it->wishes);
   it->stay = calloc((size_t)comm->size, sizeof *it->stay);
   if (!it->wishes || !it->stay) {
@@ -75,8 +74,7 @@ static lcomm_status give(regrouping *it, int rank, lcomm_reunion_leaver *leaver)
   int heir = it->stay[rank % it->stayers];
   lcomm_carry_block mine = {.bytes = NULL};
   *leaver = (lcomm_reunion_leaver){.seat = comm->bootstrap.reunion->members[rank],
-                                   .kept = it->wishes[rank].kept,
-                                   .all = it->wishes[rank].all};
+                                   .remembered = it->wishes[rank].remembered};
   if (comm->tensors->count == 0) {
     return LCOMM_OK;
   }

@@ -21,8 +21,8 @@
  * remembered of tensors is with an heir. */
 typedef struct lcomm_reunion_leaver {
   int seat;
-  uint64_t kept, all;      /* as in lcomm_standing, where this rank is the heir */
-  lcomm_carry_block block; /* then */
+  lcomm_remembered remembered; /* where this rank is the heir */
+  lcomm_carry_block block;     /* then */
 } lcomm_reunion_leaver;
 
 typedef struct lcomm_reunion {

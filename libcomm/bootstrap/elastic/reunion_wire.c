@@ -3,10 +3,24 @@
 
 #include "libcomm/bootstrap/elastic/reunion_wire.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "codecs/little_endian.h"
+
+static void put_real(uint8_t *bytes, double value) {
+  uint64_t bits = 0;
+  memcpy(&bits, &value, sizeof(bits));
+  lcomm_le_put(bytes, bits, 8);
+}
+
+static double get_real(const uint8_t *bytes) {
+  uint64_t bits = lcomm_le_get(bytes, 8);
+  double value = 0;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
 
 void lcomm_reunion_pack_address(const lcomm_reunion_address *it, uint8_t *bytes) {
   lcomm_store_pack_place(&it->place, bytes);
@@ -118,10 +132,8 @@ _Static_assert(AT_POLICY + LCOMM_POLICY_MAX == LCOMM_REUNION_INTRODUCTION_SIZE,
                "the policy is the end");
 
 void lcomm_reunion_pack_introduction(const lcomm_reunion_introduction *it, uint8_t *bytes) {
-  uint64_t timeout = 0;
-  memcpy(&timeout, &it->timeout_s, sizeof(timeout));
   lcomm_reunion_pack_address(&it->address, bytes);
-  lcomm_le_put(bytes + AT_TIMEOUT, timeout, 8);
+  put_real(bytes + AT_TIMEOUT, it->timeout_s);
   lcomm_le_put(bytes + AT_PROGRESS, it->progress, 4);
   lcomm_le_put(bytes + AT_NODES, it->nodes, 4);
   lcomm_le_put(bytes + AT_RANKS, it->ranks_before, 4);
@@ -145,9 +157,8 @@ static bool take_text(const uint8_t *bytes, char *text, size_t size) {
 }
 
 lcomm_status lcomm_reunion_read_introduction(const uint8_t *bytes, lcomm_reunion_introduction *it) {
-  uint64_t timeout = lcomm_le_get(bytes + AT_TIMEOUT, 8);
   LCOMM_TRY(lcomm_reunion_read_address(bytes, &it->address));
-  memcpy(&it->timeout_s, &timeout, sizeof(timeout));
+  it->timeout_s = get_real(bytes + AT_TIMEOUT);
   it->progress = (uint32_t)lcomm_le_get(bytes + AT_PROGRESS, 4);
   it->nodes = (uint32_t)lcomm_le_get(bytes + AT_NODES, 4);
   it->ranks_before = (uint32_t)lcomm_le_get(bytes + AT_RANKS, 4);
@@ -185,20 +196,24 @@ enum { COMPLETE = 1, REGROUPING = 2 };
 
 void lcomm_reunion_pack_standing(const lcomm_standing *it, uint8_t *bytes) {
   lcomm_le_put(bytes, it->steps, 8);
-  lcomm_le_put(bytes + 8, it->kept, 8);
-  lcomm_le_put(bytes + 16, it->all, 8);
+  lcomm_le_put(bytes + 8, it->remembered.kept, 8);
+  lcomm_le_put(bytes + 16, it->remembered.all, 8);
   lcomm_le_put(bytes + 24, (it->complete ? COMPLETE : 0) | (it->regrouping ? REGROUPING : 0), 4);
   lcomm_le_put(bytes + 28, it->blocks, 4);
+  put_real(bytes + 32, it->remembered.squares);
 }
 
 lcomm_status lcomm_reunion_read_standing(const uint8_t *bytes, lcomm_standing *it) {
   uint64_t flags = lcomm_le_get(bytes + 24, 4);
   *it = (lcomm_standing){.steps = lcomm_le_get(bytes, 8),
-                         .kept = lcomm_le_get(bytes + 8, 8),
-                         .all = lcomm_le_get(bytes + 16, 8),
+                         .remembered = {.kept = lcomm_le_get(bytes + 8, 8),
+                                        .all = lcomm_le_get(bytes + 16, 8),
+                                        .squares = get_real(bytes + 32)},
                          .complete = (flags & COMPLETE) != 0,
                          .regrouping = (flags & REGROUPING) != 0,
                          .blocks = (uint32_t)lcomm_le_get(bytes + 28, 4)};
-  bool fits = it->kept <= it->all && it->steps < UINT64_MAX && it->blocks <= LCOMM_REUNION_BLOCKS;
+  const lcomm_remembered *sum = &it->remembered;
+  bool fits = sum->kept <= sum->all && isfinite(sum->squares) && sum->squares >= 0 &&
+              it->steps < UINT64_MAX && it->blocks <= LCOMM_REUNION_BLOCKS;
   return fits && flags <= (COMPLETE | REGROUPING) ? LCOMM_OK : LCOMM_ERR_WIRE;
 }

@@ -17,7 +17,7 @@
  *          120 name, likewise (128 bytes)   248 policy, likewise (1024 bytes)
  *   vote     0 confirmed u32    4 prepared u32   8 refuses u32   12 zero u32
  *   standing 0 steps u64   8 kept u64   16 all u64   24 flags u32: bit 0 complete, bit 1 regrouping
- *           28 blocks u32
+ *           28 blocks u32   32 squares f64, finite, not below 0
  */
 
 #include <stdbool.h>
@@ -30,7 +30,7 @@
 enum {
   LCOMM_REUNION_ADDRESS_SIZE = 32,
   LCOMM_REUNION_VOTE_SIZE = 16,
-  LCOMM_REUNION_STANDING_SIZE = 32,
+  LCOMM_REUNION_STANDING_SIZE = 40,
   LCOMM_REUNION_LIST_HEAD = 24,
   LCOMM_REUNION_INTRODUCTION_SIZE = LCOMM_REUNION_ADDRESS_SIZE + 24 + LCOMM_TRANSPORT_NAMES_MAX +
                                     LCOMM_COMM_NAME_MAX + LCOMM_POLICY_MAX,

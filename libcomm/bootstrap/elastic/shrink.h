@@ -18,6 +18,7 @@ typedef struct lcomm_shrink_prepared {
   int newcomers;       /* the last of them */
   lcomm_carry carry;   /* its tensors, which go back where it is dropped */
   double kept;         /* share of what the caller's communicator kept that it has */
+  double lost_squares; /* of the rest, the sum of its squares (lcomm_remembered_lost) */
 } lcomm_shrink_prepared;
 
 typedef struct lcomm_shrinking {
@@ -30,9 +31,10 @@ typedef struct lcomm_shrinking {
   lcomm_shrink_prepared prepared;
   uint32_t generation;              /* that is being made */
   bool finished;                    /* this rank has finished a step meanwhile */
-  double kept;                      /* as of what is prepared, of the base */
+  double kept, lost_squares;        /* as of what is prepared, of the base */
   bool empty;                       /* what tensors remember cannot be carried over, ... */
   double carried;                   /* ... or this share of it, from the base */
+  double losing;                    /* with that, as in lost_squares */
   uint32_t *blocks;                 /* that each of the survivors brings of it */
   int left;                         /* ranks of the caller's communicator that left in order */
   uint64_t steps;                   /* that are finished on all */

@@ -31,16 +31,18 @@ static bool inherits(const lcomm_shrinking *it, const lcomm_reunion_leaver *leav
 }
 
 static void add_inherited(const lcomm_shrinking *it, lcomm_standing *standing) {
+  lcomm_remembered *sum = &standing->remembered;
   for (int i = 0; i < it->reunion->leaver_count; i++) {
     const lcomm_reunion_leaver *leaver = &it->reunion->leavers[i];
     if (inherits(it, leaver)) {
-      standing->kept += leaver->kept;
-      standing->all = standing->all > leaver->all ? standing->all : leaver->all;
+      sum->kept += leaver->remembered.kept;
+      sum->squares += leaver->remembered.squares;
+      sum->all = sum->all > leaver->remembered.all ? sum->all : leaver->remembered.all;
       standing->blocks++;
     }
   }
   /* Of tensors whose residual only one of the two keeps, each knows its own. */
-  standing->all = standing->all > standing->kept ? standing->all : standing->kept;
+  sum->all = sum->all > sum->kept ? sum->all : sum->kept;
 }
 
 static bool exchange(const lcomm_shrinking *it, lcomm_standing *all) {
@@ -61,14 +63,28 @@ static bool exchange(const lcomm_shrinking *it, lcomm_standing *all) {
   return good;
 }
 
-/* The share of the residuals that the survivors keep. */
-static double count_kept(const lcomm_standing *all, int count) {
-  uint64_t kept = 0, most = 0;
+/* What the survivors keep together. */
+static lcomm_remembered sum_of(const lcomm_standing *all, int count) {
+  lcomm_remembered sum = {.kept = 0};
   for (int i = 0; i < count; i++) {
-    kept += all[i].kept;
-    most = all[i].all > most ? all[i].all : most;
+    const lcomm_remembered *one = &all[i].remembered;
+    sum.kept += one->kept;
+    sum.squares += one->squares;
+    sum.all = one->all > sum.all ? one->all : sum.all;
   }
-  return most > 0 && kept < most ? (double)kept / (double)most : 1;
+  return sum;
+}
+
+/* The share of it that is carried over, and how large the rest is. */
+static void weigh(lcomm_shrinking *it, const lcomm_standing *all, int count) {
+  lcomm_remembered sum = sum_of(all, count);
+  bool loses = sum.all > 0 && sum.kept < sum.all;
+  it->carried = loses ? (double)sum.kept / (double)sum.all : 1;
+  it->losing = lcomm_remembered_lost(&sum);
+  if (it->empty) {
+    it->carried = 0;
+    it->losing += sum.squares;
+  }
 }
 
 static bool any_regroups(const lcomm_standing *all, int count) {
@@ -91,7 +107,7 @@ static lcomm_status settle(lcomm_shrinking *it, const lcomm_standing *all) {
   for (int i = 0; i < count; i++) {
     it->blocks[i] = all[i].blocks;
   }
-  it->carried = it->empty ? 0 : count_kept(all, count);
+  weigh(it, all, count);
   it->finished |= it->base && lcomm_standing_settle(it->base, it->steps);
   return LCOMM_OK;
 }
@@ -152,6 +168,7 @@ static lcomm_status bring_over(lcomm_shrinking *it, bringing *b) {
     status = lcomm_carry_move(&it->prepared.carry, it->base, to);
   }
   it->prepared.kept = it->kept * it->carried;
+  it->prepared.lost_squares = it->lost_squares + it->losing;
   return status == LCOMM_OK
              ? LCOMM_OK
              : lcomm_fail(to, status, "%s: out of memory for the tensors' state", it->call);
@@ -180,8 +197,7 @@ static lcomm_status hold(lcomm_shrinking *it, const bringing *b) {
   if (it->base) {
     lcomm_standing standing = lcomm_standing_get(it->base);
     add_inherited(it, &standing);
-    held.kept = standing.kept;
-    held.all = standing.all;
+    held.remembered = standing.remembered;
   }
   uint32_t all = 0;
   for (int rank = 0; rank < to->size; rank++) {

@@ -4,6 +4,7 @@
 /* One round of a shrink: the survivors meet, vote (shrink_vote.c), make a communicator, and confirm
  * it. */
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,6 +69,7 @@ static void keep(lcomm_shrinking *it, lcomm_comm *made) {
   it->prepared.count = lcomm_shrink_count(it);
   it->prepared.newcomers = list->newcomers;
   it->prepared.kept = it->kept;
+  it->prepared.lost_squares = it->lost_squares;
   memcpy(it->prepared.members, list->seats, (size_t)list->survivors * sizeof(int));
   for (int i = 0; i < list->newcomers; i++) {
     it->prepared.members[list->survivors + i] = list->world + i;
@@ -159,7 +161,8 @@ static void confirm(lcomm_shrinking *it) {
                                    .lost = reunion->regrouped.lost,
                                    .steps = it->base->deferred.step,
                                    .finished = it->finished,
-                                   .lost_residual = 1 - it->kept};
+                                   .lost_residual = 1 - it->kept,
+                                   .lost_norm = sqrt(it->lost_squares)};
   it->comm->bootstrap.reunion = NULL;
   atomic_store(&it->base->changes.asked, atomic_load(&it->comm->changes.asked));
 }

@@ -76,6 +76,7 @@ void lcomm_shrink_take_over(lcomm_shrinking *it) {
   lcomm_comm *before = it->base;
   lcomm_carry_finish(&it->prepared.carry);
   it->kept = it->prepared.kept;
+  it->lost_squares = it->prepared.lost_squares;
   it->base = it->prepared.comm;
   for (int i = 0; i < reunion->leaver_count; i++) {
     it->left += !contains(it->prepared.members, it->prepared.count, reunion->leavers[i].seat);
