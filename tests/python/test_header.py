@@ -44,8 +44,9 @@ def test_functions_are_declared_as_in_the_headers(table):
         assert (result, parameters) == headers[name], name
 
 
-def test_every_collective_is_there():
-    headers = (INCLUDE / "libcomm_collectives.h").read_text()
+@pytest.mark.parametrize("topic", ["collectives", "elastic", "pairs"])
+def test_every_call_is_there(topic):
+    headers = (INCLUDE / f"libcomm_{topic}.h").read_text()
     names = set(re.findall(r"LCOMM_API \w+ (lcomm_\w+)\(", headers))
     assert names - {name for _, name, _ in _functions.declarations(_functions.FUNCTIONS)} == set()
 

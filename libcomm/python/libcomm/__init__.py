@@ -8,16 +8,18 @@
         gradient = numpy.ones(1000, dtype=numpy.float32)
         comm.allreduce(gradient, op="avg")
 
-The classes are Communicator, Request, Residual, ScatterResidual, Tensor, Guard, Preview and Stats.
-What a policy may say, and what every call promises, is in libcomm.h. LIBCOMM_LIBRARY names
-libcomm.so where it is not found.
+The classes are Communicator, Request, Channel, Residual, ScatterResidual, Tensor, Guard, Preview
+and Stats. What a policy may say, and what every call promises, is in libcomm.h. LIBCOMM_LIBRARY
+names libcomm.so where it is not found.
 """
 
 from . import errors
+from ._elastic import Changes, Regrouped, Shrunk
 from ._header import CallKind, Dtype, Link, LogLevel, Op, Progress, Selection, Status
 from ._library import path as library_path
 from ._log import log
 from ._version import __version__
+from .channel import Channel
 from .communicator import Communicator
 from .errors import (
     AbortedError,
@@ -49,6 +51,8 @@ __all__ = [
     "ArgumentError",
     "Bytes",
     "CallKind",
+    "Changes",
+    "Channel",
     "Communicator",
     "Dtype",
     "Error",
@@ -65,11 +69,13 @@ __all__ = [
     "PolicyError",
     "Preview",
     "Progress",
+    "Regrouped",
     "RemoteError",
     "Request",
     "Residual",
     "ScatterResidual",
     "Selection",
+    "Shrunk",
     "StateError",
     "Stats",
     "Status",

@@ -165,6 +165,30 @@ def broadcast(array: Any, root: int) -> Call:
     return Call("broadcast", arguments, array, (there.holder,), _stream(there), True)
 
 
+def send(array: Any, to: int) -> Call:
+    there = _buffers.of(array)
+    each, dtype = _moved(there)
+    arguments = (there.address, each * there.count, dtype, to)
+    return Call("send", arguments, array, (there.holder,), _stream(there), True)
+
+
+def recv(array: Any, sender: int) -> Call:
+    there = _buffers.writable(array)
+    each, dtype = _moved(there)
+    arguments = (there.address, each * there.count, dtype, sender)
+    stream = _stream(there)
+    name = "recv" if stream is None else "receive"  # lcomm_receive_on_stream
+    return Call(name, arguments, array, (there.holder,), stream, True)
+
+
+def channel_send(array: Any, count: int) -> Call:
+    there = _buffers.of(array)
+    if there.dtype is not Dtype.FLOAT32:
+        raise ArgumentError(f"messages of a channel are of float32, not of {there.type_name}")
+    _expect("the message", there.count, count)
+    return Call("channel_send", (there.address,), array, (there.holder,), _stream(there), True)
+
+
 def barrier() -> Call:
     return Call("barrier", (), None, (), None, False)
 

@@ -15,6 +15,12 @@ from ._library import lib
 from .request import Request
 
 
+def _begun(name: str) -> str:
+    """lcomm_iallreduce of allreduce, lcomm_channel_isend of channel_send."""
+    subject = "channel_" if name.startswith("channel_") else ""
+    return f"lcomm_{subject}i{name[len(subject):]}"
+
+
 class Collectives(Core):
     """Collectives on arrays; every rank makes the same calls in the same order.
 
@@ -53,7 +59,7 @@ class Collectives(Core):
         handle = self._handle_now() if subject is None else subject
         _calls.before_start(call)
         request = Request(self, call.result, call.holders)
-        function = getattr(lib, "lcomm_i" + call.name)
+        function = getattr(lib, _begun(call.name))
         self._check(function(handle, *call.arguments, ctypes.byref(request._raw)))
         self._running.add(request)
         return request

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
-from typing import Optional, Set
+from typing import TYPE_CHECKING, Optional, Set
 
 from ._library import last_error, lib
 from .errors import StateError, make
 from .request import Request
+
+if TYPE_CHECKING:
+    from .channel import Channel
 
 
 class Core:
@@ -17,6 +20,7 @@ class Core:
     def __init__(self, handle: Optional[int]) -> None:
         self._handle = handle
         self._running: Set[Request] = set()
+        self._channels: Set["Channel"] = set()
         self._rank: int = lib.lcomm_rank(handle)
         self._size: int = lib.lcomm_size(handle)
 

@@ -19,6 +19,13 @@ lcomm_status lcomm_log_set(lcomm_log_level, lcomm_log_function, VOID)
 lcomm_status lcomm_create(const lcomm_bootstrap *, const lcomm_config *, lcomm_comm **)
 lcomm_status lcomm_create_env(const lcomm_config *, lcomm_comm **)
 lcomm_status lcomm_split(lcomm_comm *, int, int, const lcomm_config *, lcomm_comm **)
+lcomm_status lcomm_join(const lcomm_config *, lcomm_comm **)
+lcomm_status lcomm_shrink(COMM, lcomm_comm **)
+lcomm_status lcomm_shrunk_get(const COMM, lcomm_shrunk *)
+lcomm_status lcomm_leave(COMM)
+lcomm_status lcomm_changes_get(const COMM, lcomm_changes *)
+lcomm_status lcomm_regroup(COMM, lcomm_comm **)
+lcomm_status lcomm_regrouped_get(const COMM, lcomm_regrouped *)
 lcomm_status lcomm_destroy(lcomm_comm *)
 lcomm_status lcomm_abort(lcomm_comm *, const char *)
 int lcomm_rank(const lcomm_comm *)
@@ -64,8 +71,20 @@ lcomm_status lcomm_alltoall_on_stream(COMM, CONST, VOID, MOVE, VOID)
 lcomm_status lcomm_broadcast(COMM, VOID, MOVE, int)
 lcomm_status lcomm_ibroadcast(COMM, VOID, MOVE, int, REQUEST)
 lcomm_status lcomm_broadcast_on_stream(COMM, VOID, MOVE, int, VOID)
+lcomm_status lcomm_send(COMM, CONST, MOVE, int)
+lcomm_status lcomm_isend(COMM, CONST, MOVE, int, REQUEST)
 lcomm_status lcomm_send_on_stream(COMM, CONST, MOVE, int, VOID)
+lcomm_status lcomm_recv(COMM, VOID, MOVE, int)
+lcomm_status lcomm_irecv(COMM, VOID, MOVE, int, REQUEST)
 lcomm_status lcomm_receive_on_stream(COMM, VOID, MOVE, int, VOID)
+lcomm_status lcomm_group_begin(COMM)
+lcomm_status lcomm_group_end(COMM)
+lcomm_status lcomm_channel_create(COMM, int, uint64_t, lcomm_channel **)
+lcomm_status lcomm_channel_send(CHANNEL, CONST)
+lcomm_status lcomm_channel_isend(CHANNEL, CONST, REQUEST)
+lcomm_status lcomm_channel_send_on_stream(CHANNEL, CONST, VOID)
+lcomm_status lcomm_channel_get(const CHANNEL, float *)
+lcomm_status lcomm_channel_destroy(CHANNEL)
 lcomm_status lcomm_barrier(COMM)
 lcomm_status lcomm_ibarrier(COMM, REQUEST)
 lcomm_selection lcomm_policy_query(const COMM, lcomm_call_kind, SUM, WHY)
@@ -142,6 +161,7 @@ _SHORT = {
     "PREVIEW": "lcomm_preview *",
     "RESIDUAL": "lcomm_residual *",
     "TENSOR": "lcomm_tensor *",
+    "CHANNEL": "lcomm_channel *",
 }
 
 _CTYPES = {

@@ -218,6 +218,35 @@ class CGuardFigures(ctypes.Structure):
     ]
 
 
+class CShrunk(ctypes.Structure):
+    _fields_ = [
+        ("ranks_before", ctypes.c_int),
+        ("lost", ctypes.c_int),
+        ("steps", ctypes.c_uint64),
+        ("finished", ctypes.c_int),
+        ("lost_residual", ctypes.c_double),
+    ]
+
+
+class CChanges(ctypes.Structure):
+    _fields_ = [
+        ("leaving", ctypes.c_int),
+        ("waiting", ctypes.c_int),
+        ("leaves", ctypes.c_int),
+    ]
+
+
+class CRegrouped(ctypes.Structure):
+    _fields_ = [
+        ("ranks_before", ctypes.c_int),
+        ("left", ctypes.c_int),
+        ("lost", ctypes.c_int),
+        ("joined", ctypes.c_int),
+        ("is_newcomer", ctypes.c_int),
+        ("steps", ctypes.c_uint64),
+    ]
+
+
 LogFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
 GuardFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(CGuardFigures))
 
@@ -229,4 +258,7 @@ STRUCTS: List[Tuple[type, str]] = [
     (CStats, "lcomm_stats"),
     (CPolicyFacts, "lcomm_policy_facts"),
     (CGuardFigures, "lcomm_guard_figures"),
+    (CShrunk, "lcomm_shrunk"),
+    (CChanges, "lcomm_changes"),
+    (CRegrouped, "lcomm_regrouped"),
 ]

@@ -10,17 +10,20 @@ from typing import Any, Optional
 
 from . import _ending, _header, _meeting
 from . import stats as _stats
+from ._elastic import Elastic
 from ._feedback import Feedback
 from ._library import check, lib
+from ._pairs import Pairs
 from ._policies import Policies
 from .stats import Stats
 from .tensors import Tensors
 
-class Communicator(Feedback, Policies, Tensors):
+class Communicator(Feedback, Pairs, Policies, Tensors, Elastic):
     """Ranks that sum, gather and exchange arrays: exact inside a node, compressed between nodes.
 
     Made by from_env(), from_mpi(), from_store() or from_allgather(), which are collective: all
-    ranks call them. Their options, all of which may be left out:
+    ranks call them; a newcomer to ranks that are at work by join(). Their options, all of which may
+    be left out:
       policy     what is compressed, such as "net=int8"; None: LCOMM_POLICY, else exact
       timeout    seconds that a call waits without progress; 0: LCOMM_TIMEOUT_S
       nodes      pose as so many nodes; 0: LCOMM_NODES, else the real hosts
@@ -58,6 +61,20 @@ class Communicator(Feedback, Policies, Tensors):
         config = _meeting.configuration(policy, timeout, nodes, transport, progress)
         handle = ctypes.c_void_p()
         check(lib.lcomm_create_env(ctypes.byref(config), ctypes.byref(handle)))
+        return cls(handle.value)
+
+    @classmethod
+    def join(cls, timeout: float = 0.0) -> "Communicator":
+        """A newcomer joins elastic ranks that are at work, when they call regroup().
+
+        It waits for them at MASTER_ADDR (a host, or several: host0,host1) and MASTER_PORT, at most
+        `timeout` seconds; LCOMM_TOKEN is theirs. Policy and all else come from them. from_env()
+        does the same with LCOMM_JOIN=on. Raises PeerTimeoutError (not admitted), MismatchError,
+        and as from_env().
+        """
+        config = _meeting.configuration(None, timeout, 0, None, "default")
+        handle = ctypes.c_void_p()
+        check(lib.lcomm_join(ctypes.byref(config), ctypes.byref(handle)))
         return cls(handle.value)
 
     @classmethod
@@ -160,6 +177,7 @@ class Communicator(Feedback, Policies, Tensors):
             return  # a forked child leaves its parent's communicators alone
         status = lib.lcomm_destroy(handle)
         self._running.clear()
+        self._channels.clear()
         check(status)
 
     def abort(self, reason: str = "") -> None:

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-from typing import TYPE_CHECKING, Any, Generator, Tuple
+from typing import TYPE_CHECKING, Any, Generator, Optional, Tuple
 
 from ._header import CRequest
-from ._library import check, lib
+from ._library import check, last_error, lib
+from .errors import Error, make
 
 if TYPE_CHECKING:
     from ._core import Core
@@ -33,6 +34,14 @@ class Request:
         self._holders = holders
         self._raw = CRequest()
         self._is_over = False
+        self._trouble: Optional[Error] = None  # of a communicator that is gone
+
+    def _break(self, handle: int) -> None:
+        """The communicator goes on with other ranks: what was begun on its handle has failed."""
+        status = lib.lcomm_wait(handle, ctypes.byref(self._raw))
+        if status != 0:
+            self._trouble = make(status, last_error(handle))
+        self._end()
 
     def _end(self) -> None:
         self._is_over = True
@@ -44,6 +53,8 @@ class Request:
 
         Raises the error of the operation, each time it is asked.
         """
+        if self._trouble is not None:
+            raise self._trouble
         if self._is_over and self._raw.status == 0:
             return self._result
         handle = self._comm._handle_now()
@@ -54,6 +65,8 @@ class Request:
 
     def test(self) -> bool:
         """Is it over? Moves it forward. Raises the error of the operation, if there is one."""
+        if self._trouble is not None:
+            raise self._trouble
         if self._is_over and self._raw.status == 0:
             return True
         handle = self._comm._handle_now()
