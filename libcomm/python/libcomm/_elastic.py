@@ -9,7 +9,7 @@ from typing import NamedTuple, Optional
 
 from . import _ending
 from ._core import Core
-from ._header import CChanges, CRegrouped, CShrunk
+from ._header import CChanges, CRegrouped, CShrunk, Status
 from ._library import lib
 
 
@@ -64,6 +64,12 @@ class Elastic(Core):
             _ending.forget(self)  # type: ignore[arg-type]
         else:
             self._rank, self._size = lib.lcomm_rank(handle), lib.lcomm_size(handle)
+
+    @property
+    def has_lost_ranks(self) -> bool:
+        """Has it failed for a rank that was lost, so that shrink() can be called?"""
+        status = lib.lcomm_progress(self._handle_now())
+        return status in (Status.ERR_TRANSPORT, Status.ERR_TIMEOUT)
 
     def shrink(self) -> Shrunk:
         """Go on without the ranks that were lost. Collective over those that live.

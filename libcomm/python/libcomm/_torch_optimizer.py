@@ -29,7 +29,7 @@ class _Gradient:
         self._made = 0  # backward passes of this step
         # the node that adds to .grad lives as long as somebody holds it
         self._node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-        self._node.register_hook(self._on_made)
+        self._hook = self._node.register_hook(self._on_made)
 
     def _on_made(self, *_gradients: Any) -> None:
         if self._made == self._passes:
@@ -55,6 +55,16 @@ class _Gradient:
 
     def begin_step(self) -> None:
         self._made = 0
+
+    def set_passes(self, passes: int) -> None:
+        """Between two steps: so many passes make the gradient, which is their mean."""
+        if passes != self._passes:
+            self._passes = passes
+            self._tensor.scale(1.0 / passes, 1.0)
+
+    def close(self) -> None:
+        """From now on backward tells nobody."""
+        self._hook.remove()
 
 
 class _Averaging:
@@ -173,15 +183,22 @@ def broadcast_parameters(
     comm.barrier()
 
 
-def broadcast_optimizer_state(
-    optimizer: torch.optim.Optimizer, comm: Communicator, root: int = 0
-) -> None:
-    """All ranks receive the state and the options of rank `root`'s optimiser."""
+def told(value: Any, comm: Communicator, root: int) -> Any:
+    """All ranks receive rank `root`'s value, which torch.save() can save. Collective."""
     block = io.BytesIO()
-    torch.save(optimizer.state_dict(), block)
+    if comm.rank == root:
+        torch.save(value, block)
     length = torch.tensor([block.tell()])
     comm.broadcast(length, root=root)
     words = bytearray(block.getvalue() if comm.rank == root else int(length))
     comm.broadcast(words, root=root)
+    return value if comm.rank == root else torch.load(io.BytesIO(bytes(words)))
+
+
+def broadcast_optimizer_state(
+    optimizer: torch.optim.Optimizer, comm: Communicator, root: int = 0
+) -> None:
+    """All ranks receive the state and the options of rank `root`'s optimiser."""
+    state = told(optimizer.state_dict(), comm, root)
     if comm.rank != root:
-        optimizer.load_state_dict(torch.load(io.BytesIO(bytes(words))))
+        optimizer.load_state_dict(state)

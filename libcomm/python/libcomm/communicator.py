@@ -195,6 +195,11 @@ class Communicator(Feedback, Pairs, Policies, Tensors, Elastic):
         except Exception:  # nothing new: the exception on its way says what happened
             pass
 
+    def _forget(self) -> None:
+        """Say nothing: the others lose this rank when its process ends."""
+        self._handle = None
+        _ending.forget(self)
+
     def __enter__(self) -> "Communicator":
         return self
 

@@ -14,13 +14,17 @@ in whichever of DDP's buckets it is.
 To import this also registers the backend "lcomm": init_process_group("lcomm"), for DDP without the
 hook, FSDP and whatever else calls torch.distributed. Sums, and reduce-scatters, go through the
 policy's codec, without error feedback; all else is exact. DistributedOptimizer is for training
-loops without either. OneBitAdam is the optimiser of policies with adam=.
+loops without either. OneBitAdam is the optimiser of policies with adam=. libcomm.torch.elastic
+trains on ranks that are lost, leave and join.
 """
 
 # Annotations are no strings here: DDP looks at those of hooks.
+import sys
+
 import torch
 import torch.distributed
 
+from . import _torch_elastic as elastic
 from ._torch_backend import Options, communicator, register
 from ._torch_onebit import OneBitAdam
 from ._torch_optimizer import (
@@ -39,7 +43,11 @@ __all__ = [
     "broadcast_parameters",
     "communicator",
     "compress",
+    "elastic",
 ]
+
+# `import libcomm.torch.elastic` finds it, too, as that of os.path does.
+sys.modules[__name__ + ".elastic"] = elastic
 
 
 def compress(
