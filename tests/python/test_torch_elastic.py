@@ -8,6 +8,7 @@ import signal
 import time
 
 import pytest
+from libcomm import Communicator
 from worlds import Lost, environment, forked
 
 torch = pytest.importorskip("torch", reason="no torch (package python3-torch)")
@@ -26,13 +27,20 @@ def net(width=32):
     return torch.nn.Sequential(*layers, torch.nn.Linear(width, 4))
 
 
+def alone_in_ddp(model, **options):
+    """DDP over a process group of this rank alone."""
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    return torch.nn.parallel.DistributedDataParallel(model, **options)
+
+
 class Training:
     """That of one member. folder: where it notes the samples of its finished steps."""
 
-    def __init__(self, member, folder, width=32, batch=10):
+    def __init__(self, member, folder, width=32, batch=10, ddp=None):
         torch.set_num_threads(1)
         self.member, self.changes = member, []
-        self.model = net(width)
+        self.model = net(width) if ddp is None else alone_in_ddp(net(width), **ddp)
         self.sampler = elastic.Sampler(SAMPLES, batch, seed=5)
         optimizer = torch.optim.Adam(self.model.parameters(), lr=0.01)
         schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
@@ -225,33 +233,139 @@ def test_a_newcomer_that_does_not_fit_goes_alone(tmp_path):
     expect_each_sample_once(tmp_path)
 
 
+DDP_WAYS = {
+    "plain": {"bucket_cap_mb": 0.001},
+    "bucket_views": {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.001},
+    "unused_parameters": {"find_unused_parameters": True},
+    "static_graph": {"static_graph": True},
+}
+
+
+@pytest.mark.parametrize("way", DDP_WAYS)
+@pytest.mark.parametrize("moment", ["in_a_step", "after_a_step"])
+def test_in_ddp_the_hook_goes_on_without_a_killed_rank(moment, way, tmp_path):
+    def work(rank):
+        training = Training(rank, tmp_path, ddp=DDP_WAYS[way])
+        if rank == 1 and moment == "in_a_step":
+            at_step(training, 3, die)
+        elif rank == 1:
+            after_step = training.after_step
+            training.after_step = lambda batches: die() if training.steps() == 4 else after_step(
+                batches
+            )
+        return training.run(policy=TOP_K)
+
+    said = forked(3, work)
+    assert isinstance(said.pop(1), Lost)
+    for _, changes, _ in expect_alike(said):
+        (change,) = changes
+        assert (change.ranks, change.steps) == (2, 3 if moment == "in_a_step" else 4)
+    expect_each_sample_once(tmp_path)
+
+
+def test_in_ddp_ranks_leave_and_join(tmp_path):
+    shared = environment(2)
+
+    def work(member):
+        os.environ.update(shared)
+        os.environ["LCOMM_JOIN"] = "on" if member == 2 else "off"
+        training = Training(member, tmp_path, ddp={})
+        until_all_are_there(training, 3)
+        if member == 0:
+            wait, left = training.before_step, []
+
+            def leave_then():
+                wait()
+                if training.job.comm.size == 3 and not left:
+                    left.append(be_asked_to_leave())
+
+            training.before_step = leave_then
+        elif member == 1:
+            until_all_are_there(training, 2)
+        return training.run(policy=TOP_K)
+
+    said = forked(3, work)
+    assert said.pop(0)[0] == "left" and len(expect_alike(said)) == 2
+    expect_each_sample_once(tmp_path)
+
+
+def test_a_process_group_of_several_ranks_is_refused(tmp_path):
+    def work(rank):
+        where = f"file://{tmp_path}/group"
+        torch.distributed.init_process_group("gloo", init_method=where, rank=rank, world_size=2)
+        training = Training(rank, tmp_path)
+        training.model = torch.nn.parallel.DistributedDataParallel(training.model)
+        training.state.model = training.model
+        with pytest.raises(ValueError, match="process group of 2 ranks, and groups cannot change"):
+            training.run()
+        return True
+
+    assert forked(2, work) == [True, True]
+
+
 def weights_of(training):
     return torch.cat([p.detach().reshape(-1) for p in training.model.parameters()])
 
 
-def test_a_step_keeps_its_samples_where_they_can_be_spread_evenly(tmp_path):
-    """With exact sums, plain SGD and no batch norm, a killed rank changes nothing but rounding."""
+def die_when_all_have_averages(training, number, folder, victim):
+    """In that step, when nobody has passed the barrier behind the sums: it counts all the same."""
+    tensors, todo = [], [None]
+    add, wait = Communicator.add_tensor, Communicator.wait_tensors
 
-    def trained(size, folder, victim):
-        def work(rank):
-            training = Training(rank, folder)
-            model = torch.nn.Linear(16, 4)
-            training.model, optimizer = model, torch.optim.SGD(model.parameters(), lr=0.1)
-            training.state = elastic.State(model, optimizer, training.sampler)
-            training.after_epoch = None
-            torch.nn.init.zeros_(model.weight), torch.nn.init.zeros_(model.bias)
-            if rank == victim:
-                at_step(training, 4, die)
-            training.hash = lambda: None
-            training.run()
-            return weights_of(training), training.sampler.accumulate
+    def keeping(comm, *arguments, **options):
+        tensors.append(add(comm, *arguments, **options))
+        return tensors[-1]
 
-        folder.mkdir()
-        return forked(size, work)
+    def have(ranks):
+        return all((folder / f"rank {rank} has them").exists() for rank in ranks)
 
-    (plain, once), _ = trained(2, tmp_path / "plain", victim=None)
-    lost, (weights, twice) = trained(2, tmp_path / "lost", victim=0)
-    assert isinstance(lost, Lost) and (once, twice) == (1, 2)
+    def waiting(comm):
+        if training.steps() == number and todo:
+            todo.pop()
+            while not all(tensor.test() for tensor in tensors):
+                time.sleep(0.001)
+            (folder / f"rank {comm.rank} has them").touch()
+            while comm.rank == victim and not have(range(comm.size)):
+                time.sleep(0.001)
+            if comm.rank == victim:
+                die()
+        wait(comm)
+
+    Communicator.add_tensor, Communicator.wait_tensors = keeping, waiting
+
+
+def trained_exactly(folder, victim, in_ddp, is_finished):
+    """By SGD and without batch norm, so that only rounding depends on ranks. Of two ranks."""
+
+    def work(rank):
+        training = Training(rank, folder)
+        model = torch.nn.Linear(16, 4)
+        torch.nn.init.zeros_(model.weight), torch.nn.init.zeros_(model.bias)
+        training.model = alone_in_ddp(model) if in_ddp else model
+        optimizer = torch.optim.SGD(training.model.parameters(), lr=0.1)
+        training.state = elastic.State(training.model, optimizer, training.sampler)
+        training.after_epoch = training.hash = lambda *_: None
+        if victim is not None and is_finished:
+            die_when_all_have_averages(training, 4, folder, victim)
+        elif rank == victim:
+            at_step(training, 4, die)
+        _, changes, _ = training.run()
+        return weights_of(training), training.sampler.accumulate, [c.steps for c in changes]
+
+    folder.mkdir()
+    return forked(2, work)
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+@pytest.mark.parametrize("in_ddp", [False, True])
+def test_a_lost_rank_changes_nothing_where_samples_can_be_spread_evenly(
+    in_ddp, is_finished, tmp_path
+):
+    """The step that was broken off is made again, or was finished; those after it are the same."""
+    (plain, once, _), _ = trained_exactly(tmp_path / "plain", None, in_ddp, is_finished)
+    lost, left = trained_exactly(tmp_path / "lost", 0, in_ddp, is_finished)
+    weights, twice, steps = left
+    assert isinstance(lost, Lost) and (once, twice, steps) == (1, 2, [5 if is_finished else 4])
     assert float((weights - plain).abs().max()) < 1e-5 < float(plain.abs().max())
     expect_each_sample_once(tmp_path / "lost")
 

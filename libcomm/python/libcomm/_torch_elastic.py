@@ -34,7 +34,7 @@ from ._torch_optimizer import broadcast_parameters, told
 from ._torch_sampler import Sampler
 from ._torch_state import _takes_a_thread
 from .communicator import Communicator
-from .errors import ArgumentError, PeerTimeoutError, TransportError, UnsupportedError
+from .errors import LOST, ArgumentError, StateError, UnsupportedError
 
 __all__ = ["Change", "Job", "Sampler", "State", "TooFewRanksError"]
 
@@ -42,8 +42,10 @@ __all__ = ["Change", "Job", "Sampler", "State", "TooFewRanksError"]
 class State:
     """What a training consists of, the same on all ranks after each step.
 
-    model      a module on the host; its buffers are each rank's own, and newcomers receive those
-               of a rank that has been there before
+    model      a module on the host, or DistributedDataParallel over a process group of one rank
+               (init_process_group("gloo", store=HashStore(), rank=0, world_size=1)), which cannot
+               change its ranks: the job's are summed over by the hook. Its buffers are each rank's
+               own, and newcomers receive those of a rank that has been there before
     optimizer  of its parameters
     sampler    an elastic.Sampler
     update     what follows when gradients are averages, such as clipping, optimizer.step() and
@@ -147,7 +149,7 @@ class Job:
         if _takes_a_thread(None):
             options.setdefault("progress", "thread")
         self.min, self.max = min, max
-        self._is_asked = False
+        self._is_asked = self._has_run = False
         self.comm = Communicator.from_env(policy, **options)
         self.is_newcomer = self.comm.regrouped.is_newcomer
         if not self.is_newcomer and not min <= self.comm.size <= max:
@@ -170,7 +172,7 @@ class Job:
         after_epoch: Optional[Callable[[int], Any]] = None,
         after_change: Optional[Callable[[Change], Any]] = None,
     ) -> bool:
-        """Train to the end of the epoch before number `epochs`. Collective.
+        """Train to the end of the epoch before number `epochs`. Collective, once.
 
         step          makes the gradients of a batch by backward(), from none, and returns what it
                       likes. It is called again, with other samples, where the step was undone. It
@@ -186,6 +188,9 @@ class Job:
         while it runs. Raises TooFewRanksError on all ranks, with all finished steps in the model
         and the optimiser, and what the program raises.
         """
+        if self._has_run:
+            raise StateError("a job runs once: give run() all epochs, or make another Job")
+        self._has_run = True
         run = Run(
             self,
             state,
@@ -230,7 +235,7 @@ class Job:
         """End the communicator. Collective; may be called again. Who was lost is not missed."""
         try:
             self.comm.close()
-        except (TransportError, PeerTimeoutError):
+        except LOST:
             pass
 
     def __enter__(self) -> "Job":

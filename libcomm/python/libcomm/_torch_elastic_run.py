@@ -25,7 +25,7 @@ from typing import (
 
 import torch
 
-from ._torch_gradients import Gradients, gradients_of
+from ._torch_gradients import AnyGradients, gradients_of
 from .errors import ArgumentError, Error, StateError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Run:
     ) -> None:
         self._job, self._comm, self._state, self._calls = job, job.comm, state, calls
         self._sampler, self._batches, self._epochs = state.sampler, batches, epochs
-        self._gradients: Optional[Gradients] = None  # once the ranks have met
+        self._gradients: Optional[AnyGradients] = None  # once the ranks have met
         self._iterator: Optional[Iterator[Any]] = None
         self._results: List[Any] = []
         self._change: Optional[Change] = None  # that the ranks have not met after
@@ -142,7 +142,10 @@ class Run:
         assert gradients is not None
         self._state.optimizer.zero_grad()
         gradients.begin(len(batches))
-        self._results = [self._calls.step(batch) for batch in batches]
+        self._results = []
+        for number, batch in enumerate(batches):
+            with gradients.passing(is_last=number == len(batches) - 1):
+                self._results.append(self._calls.step(batch))
         gradients.wait()
         self._finish_step()
 

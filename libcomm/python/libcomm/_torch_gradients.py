@@ -4,15 +4,19 @@
 
 from __future__ import annotations
 
-from typing import Any, List
+import contextlib
+from typing import Any, List, Union
 
 import torch
+import torch.distributed
 
 from ._torch_optimizer import _Gradient
-from ._torch_state import _trained
+from ._torch_state import State, _trained
 from ._torch_work import flat, shape_of
 from .communicator import Communicator
-from .errors import UnsupportedError
+from .errors import ArgumentError, UnsupportedError
+
+DDP = torch.nn.parallel.DistributedDataParallel
 
 
 class Gradients:
@@ -32,6 +36,10 @@ class Gradients:
             gradient.begin_step()
             gradient.set_passes(passes)
 
+    def passing(self, is_last: bool) -> Any:
+        """In which a pass is made."""
+        return contextlib.nullcontext()
+
     def wait(self) -> None:
         """Return when all gradients are averages. Raises as Communicator.wait_tensors()."""
         for gradient in self._all:
@@ -39,17 +47,63 @@ class Gradients:
         self._comm.wait_tensors()
 
     def end_lost_step(self, is_finished: bool) -> None:
-        """After a shrink: the step is finished, with averages, or was undone."""
+        """After a shrink: the step is finished, with averages in .grad, or was undone."""
 
     def close(self) -> None:
         for gradient in self._all:
             gradient.close()
 
 
-def gradients_of(model: torch.nn.Module, comm: Communicator) -> Any:
+class HookedGradients:
+    """The same of DistributedDataParallel, by its hook: backward() returns when they are averages.
+
+    DDP's own process group, which cannot change, has one rank.
+    """
+
+    def __init__(self, model: DDP, comm: Communicator) -> None:
+        size = torch.distributed.get_world_size(model.process_group)
+        if size != 1:
+            raise ArgumentError(
+                f"this DistributedDataParallel has a process group of {size} ranks, and groups "
+                "cannot change: make one of this rank alone, init_process_group('gloo', "
+                "store=HashStore(), rank=0, world_size=1), or pass the module in it"
+            )
+        self._model, self._passes = model, 1
+        self._state = State(model=model, comm=comm)
+        model.register_comm_hook(self._state, _compress)
+
+    def begin(self, passes: int) -> None:
+        if passes != self._passes:
+            for tensor in self._state._tensors.values():
+                tensor.scale(1.0 / passes, 1.0)
+        self._passes = passes
+
+    def passing(self, is_last: bool) -> Any:
+        return contextlib.nullcontext() if is_last else self._model.no_sync()
+
+    def wait(self) -> None:
+        """backward() has waited."""
+
+    def end_lost_step(self, is_finished: bool) -> None:
+        self._state._end_lost_step(is_finished)
+
+    def close(self) -> None:
+        self._state.close()
+
+
+AnyGradients = Union[Gradients, HookedGradients]
+
+
+# DDP looks at the annotations of hooks, which here are strings.
+def _compress(state, bucket):  # type: ignore[no-untyped-def]
+    return state._take(bucket)
+
+
+def gradients_of(model: torch.nn.Module, comm: Communicator) -> AnyGradients:
+    """Collective as Communicator.add_tensor(). Raises ArgumentError, UnsupportedError."""
     if any(parameter.is_cuda for parameter in model.parameters()):
         raise UnsupportedError(
             "libcomm.torch.elastic: gradients on a device are not carried over when ranks change: "
             "train on processors"
         )
-    return Gradients(model, comm)
+    return HookedGradients(model, comm) if isinstance(model, DDP) else Gradients(model, comm)

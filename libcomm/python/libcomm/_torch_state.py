@@ -17,7 +17,7 @@ import torch.distributed
 from ._feedback import Folder
 from ._torch_work import _result_of, flat, shape_of
 from .communicator import Communicator
-from .errors import Error, StateError
+from .errors import LOST, Error, StateError
 from .tensors import Tensor
 
 Future = torch.futures.Future
@@ -84,6 +84,8 @@ class State:
     scaler   a GradScaler whose steps are skipped where a gradient is NaN or Inf: such a step is
              undone, as if it had never been, and what error feedback keeps is in units without
              the scale. Adds nonfinite=discard to the policy
+    comm     the communicator of an elastic job, whose ranks are those of the model, in the place of
+             one of its own (libcomm.torch.elastic makes such a State)
     options  of Communicator.from_env, such as timeout=30.0 or nodes=2. progress is "thread" for
              gradients on the host unless it, or LCOMM_PROGRESS, says otherwise
 
@@ -99,11 +101,13 @@ class State:
         model: Optional[torch.nn.Module] = None,
         group: Any = None,
         scaler: Any = None,
+        comm: Optional[Communicator] = None,
         **options: Any,
     ) -> None:
         if _takes_a_thread(model):
             options.setdefault("progress", "thread")
-        self.comm = _over_group(group, policy, options)
+        self._is_lent = comm is not None
+        self.comm = _over_group(group, policy, options) if comm is None else comm
         if scaler is not None and "nonfinite=discard" not in self.comm.policy:
             self.comm.set_policy(self.comm.policy + " nonfinite=discard")
         self._scaler, self._scale = scaler, 1.0
@@ -189,6 +193,8 @@ class State:
         """This rank cannot go on with the step, so no rank can."""
         if self._failure is None:
             self._failure = trouble
+            if isinstance(trouble, LOST):
+                return  # all find it, and may go on without the rank that was lost
             try:
                 self.comm.abort(f"rank {self.comm.rank}: {trouble}")
             except Error:
@@ -203,6 +209,13 @@ class State:
                 self._failure = trouble
         self._is_in_step = False
         return self._failure
+
+    def _end_lost_step(self, is_finished: bool) -> None:
+        """The communicator goes on with other ranks. Averages that DDP has not taken are there."""
+        self._failure, self._is_in_step = None, False
+        for parameter in self._parameters if is_finished else ():
+            parameter.grad = torch.empty_like(parameter)
+            flat(parameter.grad).copy_(self._tensors[id(parameter)].memory)
 
     # ------------------------------------------------------------- checkpoint
 
@@ -249,7 +262,8 @@ class State:
         if self._worker.is_alive():
             self._queue.put(_END)
             self._worker.join()
-        self.comm.close()
+        if not self._is_lent:
+            self.comm.close()
 
 
 def _devices_of(buffer: torch.Tensor) -> List[Any]:

@@ -51,6 +51,10 @@ class PeerTimeoutError(Error, builtins.TimeoutError):
     status = Status.ERR_TIMEOUT
 
 
+# What a rank that was lost lets the calls of the others raise.
+LOST = (TransportError, PeerTimeoutError)
+
+
 class MismatchError(Error):
     """Ranks made different calls, or have different versions or policies; both are named."""
 

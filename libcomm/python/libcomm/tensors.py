@@ -59,6 +59,14 @@ class Tensor:
         self._buffer = buffer
         self.name = name
 
+    @property
+    def memory(self) -> Any:
+        """The array that it lies in: that of add_tensor(), or the last one that ready() was given.
+
+        Of a numpy array or a torch tensor the array itself, else a view.
+        """
+        return self._buffer.holder
+
     def ready(self, array: Any = None) -> None:
         """The gradient of this step is in the tensor's memory; array: in this one, from now on.
 
