@@ -3,14 +3,21 @@
 """The examples run as their heads say, and come to their results."""
 
 import importlib.util
+import os
+import pathlib
 import re
+import signal
+import subprocess
+import sys
 
+import libcomm
 import pytest
 from test_meeting import needs_mpi
 from worlds import ROOT, by_srun, by_torchrun, free_port, launched, programs
 
 SGD = str(ROOT / "libcomm" / "python" / "examples" / "numpy_sgd.py")
 DDP_MNIST = str(ROOT / "libcomm" / "python" / "examples" / "ddp_mnist.py")
+ELASTIC = str(ROOT / "libcomm" / "python" / "examples" / "elastic_mnist.py")
 FSDP = str(ROOT / "libcomm" / "python" / "examples" / "fsdp.py")
 needs_torch = pytest.mark.skipif(
     not importlib.util.find_spec("torch"), reason="no torch (package python3-torch)"
@@ -131,6 +138,83 @@ def test_fsdp_learns_under_mpirun_with_int8(size):
     status, output = launched(size, words, MASTER_PORT=str(free_port()))
     assert status == 0, output
     learned_in_shards(output, size)
+
+
+# ------------------------------------------------------------------------ elastic
+
+LAUNCH = pathlib.Path(libcomm.library_path).parent / "tools" / "launch"
+needs_launch = pytest.mark.skipif(not LAUNCH.exists(), reason="a build without tools/launch")
+
+
+def pid_of(rank, launch):
+    """Of a program that launch has started."""
+    for pid in pathlib.Path(f"/proc/{launch}/task/{launch}/children").read_text().split():
+        if f"\0RANK={rank}\0" in pathlib.Path(f"/proc/{pid}/environ").read_text():
+            return int(pid)
+    raise ProcessLookupError(f"there is no rank {rank}")
+
+
+class Elastic:
+    """The example under launch, whose output can be waited for."""
+
+    def __init__(self, *options):
+        images = "--data nowhere --images 960 --batch 8 --nodes 2 --min 2 --epochs 100000".split()
+        words = [str(LAUNCH), "-n", "3", *options, "--", sys.executable, ELASTIC, *images]
+        port = {"MASTER_PORT": str(free_port()), "LCOMM_TIMEOUT_S": "60"}
+        self.said = ""
+        self._run = subprocess.Popen(
+            [*words, "--policy", "net=topk:0.05+ef"],
+            env={**os.environ, **port},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def wait_for(self, pattern, times=1):
+        while len(re.findall(pattern, self.said)) < times:
+            line = self._run.stdout.readline()
+            assert line, f"it has ended without {pattern!r}: {self.said}"
+            self.said += line
+
+    def signal(self, rank, number):
+        os.kill(pid_of(rank, self._run.pid), number)
+
+    def stop(self):
+        self._run.send_signal(signal.SIGTERM)
+        self.said += self._run.stdout.read()
+        return self._run.wait()
+
+
+@needs_torch
+@needs_launch
+def test_elastic_mnist_goes_on_without_rank_0_which_is_started_anew_and_joins():
+    run = Elastic("--restarts", "1")
+    run.wait_for("epoch 1 .* 3 ranks, replicas alike: True")
+    run.signal(0, signal.SIGKILL)
+    run.wait_for("1 lost, 0 left, 0 joined; 2 go on after step")
+    run.wait_for("0 lost, 0 left, 1 joined; 3 go on after step")
+    run.wait_for("3 ranks, replicas alike: True", times=2 + len(re.findall("3 ranks, ", run.said)))
+    assert run.stop() == 1 and "alike: False" not in run.said, run.said
+    assert len(re.findall("ranks ask to leave, and . are too few for min=2", run.said)) == 3
+
+
+@needs_torch
+@needs_launch
+def test_elastic_mnist_goes_on_without_a_rank_that_leaves():
+    run = Elastic("--elastic")
+    run.wait_for("epoch 1 .* 3 ranks, replicas alike: True")
+    run.signal(1, signal.SIGTERM)
+    run.wait_for("0 lost, 1 left, 0 joined; 2 go on after step")
+    run.wait_for("2 ranks, replicas alike: True", times=2)
+    run.stop()
+    assert "Traceback" not in run.said and "launch: rank" not in run.said, run.said
+
+
+@needs_torch
+def test_elastic_mnist_learns_under_torchrun(tmp_path):
+    status, output = by_torchrun(2, tmp_path, [ELASTIC, *drawn(2, "net=int8"), "--min", "2"])
+    assert status == 0 and "replicas alike: True" in output, output
+    assert float(re.search(r"accuracy ([0-9.]+) on 2", output).group(1)) > 0.3, output
 
 
 def test_a_wrong_policy_is_a_sentence_on_every_rank():

@@ -293,11 +293,9 @@ def test_a_process_group_of_several_ranks_is_refused(tmp_path):
     def work(rank):
         where = f"file://{tmp_path}/group"
         torch.distributed.init_process_group("gloo", init_method=where, rank=rank, world_size=2)
-        training = Training(rank, tmp_path)
-        training.model = torch.nn.parallel.DistributedDataParallel(training.model)
-        training.state.model = training.model
+        model, sampler = torch.nn.parallel.DistributedDataParallel(net()), elastic.Sampler(10, 1)
         with pytest.raises(ValueError, match="process group of 2 ranks, and groups cannot change"):
-            training.run()
+            elastic.State(model, torch.optim.SGD(model.parameters(), 0.1), sampler)
         return True
 
     assert forked(2, work) == [True, True]

@@ -30,6 +30,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 import torch
 
 from ._torch_elastic_run import Calls, Change, Run, TooFewRanksError
+from ._torch_gradients import expect_fit
 from ._torch_optimizer import broadcast_parameters, told
 from ._torch_sampler import Sampler
 from ._torch_state import _takes_a_thread
@@ -52,7 +53,8 @@ class State:
                scheduler.step(); None: optimizer.step(), with the learning rate times sampler.rate
     others     whatever has state_dict() and load_state_dict(), such as scheduler=...
 
-    Rank 0's are sent to all as the training begins, so ranks need not begin alike.
+    Rank 0's are sent to all as the training begins, so ranks need not begin alike. Raises
+    ArgumentError for another DistributedDataParallel, UnsupportedError for a model on a device.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class State:
         update: Optional[Callable[[], Any]] = None,
         **others: Any,
     ) -> None:
+        expect_fit(model)
         self.model, self.optimizer, self.sampler = model, optimizer, sampler
         self.steps = 0  # that are finished
         self._others, self._given_update = others, update

@@ -61,13 +61,6 @@ class HookedGradients:
     """
 
     def __init__(self, model: DDP, comm: Communicator) -> None:
-        size = torch.distributed.get_world_size(model.process_group)
-        if size != 1:
-            raise ArgumentError(
-                f"this DistributedDataParallel has a process group of {size} ranks, and groups "
-                "cannot change: make one of this rank alone, init_process_group('gloo', "
-                "store=HashStore(), rank=0, world_size=1), or pass the module in it"
-            )
         self._model, self._passes = model, 1
         self._state = State(model=model, comm=comm)
         model.register_comm_hook(self._state, _compress)
@@ -99,11 +92,22 @@ def _compress(state, bucket):  # type: ignore[no-untyped-def]
     return state._take(bucket)
 
 
-def gradients_of(model: torch.nn.Module, comm: Communicator) -> AnyGradients:
-    """Collective as Communicator.add_tensor(). Raises ArgumentError, UnsupportedError."""
+def expect_fit(model: torch.nn.Module) -> None:
+    """Raises UnsupportedError, ArgumentError for a model whose gradients cannot go on."""
     if any(parameter.is_cuda for parameter in model.parameters()):
         raise UnsupportedError(
             "libcomm.torch.elastic: gradients on a device are not carried over when ranks change: "
             "train on processors"
         )
+    size = torch.distributed.get_world_size(model.process_group) if isinstance(model, DDP) else 1
+    if size != 1:
+        raise ArgumentError(
+            f"this DistributedDataParallel has a process group of {size} ranks, and groups cannot "
+            "change: make one of this rank alone, init_process_group('gloo', store=HashStore(), "
+            "rank=0, world_size=1), or pass the module in it"
+        )
+
+
+def gradients_of(model: torch.nn.Module, comm: Communicator) -> AnyGradients:
+    """Of a model that fits, between two steps, on all ranks."""
     return HookedGradients(model, comm) if isinstance(model, DDP) else Gradients(model, comm)
