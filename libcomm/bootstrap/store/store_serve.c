@@ -166,7 +166,7 @@ static lcomm_status gather_round(lcomm_store *store, uint8_t *all, size_t size, 
 
 static lcomm_status gather(lcomm_store *store, uint8_t *all, size_t size) {
   double until_s = lcomm_clock_s() + store->timeout_s;
-  int left = 1;
+  int left = store->size - 1;
   for (int rank = 1; rank < store->size; rank++) {
     store->peers[rank].received = 0;
     if (store->peers[rank].fd < 0) {
