@@ -42,13 +42,16 @@ def test_what_is_sent_is_received(size):
 
 def in_a_group(comm):
     to, before = next_and_before(comm)
-    theirs = numpy.empty(LONG, numpy.float32)
+    theirs, mine = numpy.empty(LONG, numpy.float32), values_of(comm.rank)
+    there = weakref.ref(mine)
     with comm.group():
         with comm.group():
-            comm.send(values_of(comm.rank), to)  # nothing but the group holds it
-            gc.collect()
+            comm.send(mine, to)
+            del mine
+        gc.collect()
+        assert there() is not None  # nothing but the group holds it
         comm.recv(theirs, before)
-    assert comm._grouped == [] and not comm._groups
+    assert there() is None
     return (theirs == values_of(before)).all()
 
 

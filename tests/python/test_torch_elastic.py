@@ -218,6 +218,31 @@ def test_a_newcomer_has_weights_optimiser_and_place_of_the_others(tmp_path):
     expect_each_sample_once(tmp_path)
 
 
+def test_no_more_than_max_are_let_in(tmp_path):
+    shared = environment(2)
+
+    def work(member):
+        os.environ.update(shared)
+        if member == 2:
+            os.environ["LCOMM_JOIN"] = "on"
+            with pytest.raises(TimeoutError, match="it was not admitted"):
+                elastic.Job(1, 2, timeout=2.0)
+            (tmp_path / "has given up").touch()
+            return "stayed out"
+        training = Training(member, tmp_path)
+
+        def before_step():
+            if not (tmp_path / "has given up").exists():
+                time.sleep(0.2)  # many steps see it wait
+
+        training.before_step = before_step
+        return training.run(most=2)
+
+    said = forked(3, work)
+    assert said.pop() == "stayed out"
+    assert [changes for _, changes, _ in expect_alike(said)] == [[], []]
+
+
 def test_a_newcomer_that_does_not_fit_goes_alone(tmp_path):
     work = with_a_newcomer(tmp_path, 2, width=48)
 
@@ -379,6 +404,34 @@ def test_who_is_killed_between_two_epochs_is_lost_there(tmp_path):
                 die()
 
         training.in_epoch_end = in_epoch_end
+        return (*training.run(), calls)
+
+    said = forked(3, work)
+    assert isinstance(said.pop(1), Lost)
+    for _, changes, _, calls in expect_alike(said):
+        assert [each.lost for each in changes] == [1] and calls == [0, 0, 1]
+    expect_each_sample_once(tmp_path)
+
+
+def test_who_has_begun_the_next_epoch_comes_back_to_those_who_have_not(tmp_path):
+    def work(rank):
+        training, calls = Training(rank, tmp_path), []
+
+        def after_epoch(epoch):
+            """Rank 2 waits in vain for rank 1, and rank 0 for nobody."""
+            calls.append(epoch)
+            if rank == 1:
+                while not (tmp_path / "next epoch").exists():
+                    time.sleep(0.001)
+                die()
+            if rank == 2 and len(calls) == 1:
+                training.job.comm.recv(torch.zeros(1), 1)
+
+        def before_step():
+            if training.sampler.epoch == 1:
+                (tmp_path / "next epoch").touch()
+
+        training.after_epoch, training.before_step = after_epoch, before_step
         return (*training.run(), calls)
 
     said = forked(3, work)
