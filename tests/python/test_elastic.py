@@ -10,6 +10,7 @@ import libcomm
 import numpy
 import pytest
 from libcomm import Communicator
+from test_memory import held
 from worlds import Lost, environment, forked, raised
 
 COUNT = 3000
@@ -160,6 +161,27 @@ def test_a_newcomer_joins_and_is_told_where_the_others_are(by_environment):
     said = forked(3, work)
     assert [told for told, _ in said] == [(rank, True) for rank in range(3)]
     assert all(results == said[0][1] for _, results in said)
+
+
+def test_forty_changes_hold_nothing():
+    def work(rank):
+        comm = elastic(rank, TOP_K)
+        tensor = comm.add_tensor("weights", numpy.zeros(COUNT, numpy.float32))
+
+        def change(times):
+            for _ in range(times):
+                step_of(comm, tensor, 0, rank)
+                assert comm.regroup() and comm.size == 2
+                comm.channel(0, COUNT)
+            return held()
+
+        before = change(10)
+        grown = [after - earlier for after, earlier in zip(change(40), before)]
+        comm.close()
+        return grown
+
+    for blocks, files, memory in forked(2, work):
+        assert blocks < 100 and files == 0 and memory < 4 << 20
 
 
 def test_what_cannot_go_on_says_so():

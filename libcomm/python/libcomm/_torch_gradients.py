@@ -60,7 +60,7 @@ class HookedGradients:
     DDP's own process group, which cannot change, has one rank.
     """
 
-    def __init__(self, model: DDP, comm: Communicator) -> None:
+    def __init__(self, model: Any, comm: Communicator) -> None:
         self._model, self._passes = model, 1
         self._state = State(model=model, comm=comm)
         model.register_comm_hook(self._state, _compress)
