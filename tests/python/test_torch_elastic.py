@@ -218,6 +218,25 @@ def test_a_newcomer_has_weights_optimiser_and_place_of_the_others(tmp_path):
     expect_each_sample_once(tmp_path)
 
 
+def test_a_newcomer_that_fails_before_it_trains_goes_alone(tmp_path):
+    work = with_a_newcomer(tmp_path, 2)
+
+    def or_end(member):
+        if member < 2:
+            return work(member)
+        Training.run = failing
+        with pytest.raises(OSError, match="no data here"):
+            work(member)
+        die()
+
+    def failing(training, **_):
+        with elastic.Job(1, 4):
+            raise OSError("no data here")
+
+    said = forked(3, or_end)
+    assert isinstance(said.pop(), Lost) and len(expect_alike(said)) == 2
+
+
 def test_no_more_than_max_are_let_in(tmp_path):
     shared = environment(2)
 

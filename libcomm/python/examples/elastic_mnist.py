@@ -25,8 +25,7 @@ def are_alike(comm, model):
     return bool((comm.allgather(mine, said) == mine).all())
 
 
-def train(job, model, options):
-    images, labels = images_of(options.data, "train", options.images)
+def train(job, model, images, labels, options):
     optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=0.9)
     sampler = elastic.Sampler(len(images), options.batch)
     state = elastic.State(model, optimizer, sampler)
@@ -56,10 +55,11 @@ def main():
     parser.add_argument("--max", type=int, default=64, help="newcomers join up to so many")
     options = parser.parse_args()
     torch.manual_seed(0)
-    model = Net()
+    model = Net()  # newcomers are waited for from the Job on, so what takes long is made before
+    images, labels = images_of(options.data, "train", options.images)
     with elastic.Job(options.min, options.max, options.policy, nodes=options.nodes) as job:
         try:
-            has_stayed = train(job, model, options)
+            has_stayed = train(job, model, images, labels, options)
         except elastic.TooFewRanksError as why:
             sys.exit(f"{why}")  # here is where to save the model
         if has_stayed and job.comm.rank == 0:

@@ -4,18 +4,19 @@
 
     from libcomm.torch import elastic
 
+    state = elastic.State(model, optimizer, elastic.Sampler(len(images), batch=32))
+
+    def step(batch):
+        loss = cross_entropy(model(images[batch]), labels[batch])
+        loss.backward()
+        return loss.item()
+
     with elastic.Job(min=2, max=8, policy="net=topk:0.01+ef") as job:
-        state = elastic.State(model, optimizer, elastic.Sampler(len(images), batch=32))
-
-        def step(batch):
-            loss = cross_entropy(model(images[batch]), labels[batch])
-            loss.backward()
-            return loss.item()
-
         job.run(step, state, epochs=3)
 
-The model is a plain module: its gradients are averaged as backward makes them. Started by libcomm's
-launch, srun or torchrun; `launch --restarts N` starts lost ranks anew, which join.
+The model is a plain module: its gradients are averaged as backward makes them. Or it is
+DistributedDataParallel over a process group of one rank. Started by libcomm's launch, srun or
+torchrun; `launch --restarts N` starts lost ranks anew, which join.
 """
 
 from __future__ import annotations
@@ -138,9 +139,10 @@ class Job:
     options  of Communicator.from_env, such as timeout=30.0: so long a silent rank is waited for
 
     Collective as Communicator.from_env(); with LCOMM_JOIN=on this rank joins those that are at
-    work. `comm` is the communicator: it stays the same object, and rank and size are its. Ends by
-    the end of `with`, or close(). An exception of the program ends all ranks, as that of any
-    communicator does; a rank that only is to be lost ends its process (os._exit).
+    work, which wait for it from then on: data and model are made before the Job. `comm` is the
+    communicator: it stays the same object, and rank and size are its. Ends by the end of `with`, or
+    close(). An exception of the program ends all ranks, as that of any communicator does, but for a
+    newcomer that has not begun to train; who is only to be lost ends its process (os._exit).
     Raises as Communicator.from_env, ArgumentError for less than min ranks or more than max.
     """
 
@@ -177,9 +179,9 @@ class Job:
     ) -> bool:
         """Train to the end of the epoch before number `epochs`. Collective, once.
 
-        step          makes the gradients of a batch by backward(), from none, and returns what it
-                      likes. It is called again, with other samples, where the step was undone. It
-                      changes nothing but gradients, and calls nothing of libcomm
+        step          makes the gradients of a batch by backward(), and returns what it likes; there
+                      are none before. It is called again, with other samples, where the step was
+                      undone. It changes nothing but gradients, and calls nothing of libcomm
         batches       gives this rank's batches from where the sampler is, each time it is iterated
                       over: a DataLoader with batch_sampler=state.sampler; None: the sampler itself
         after_step    of each step that is finished: what step() has returned for its batches
@@ -245,6 +247,8 @@ class Job:
         return self
 
     def __exit__(self, kind: Any, trouble: Optional[BaseException], trace: Any) -> None:
+        if self.is_newcomer and trouble is not None:
+            self.comm._forget()  # the others lose it, and go on
         if trouble is None or isinstance(trouble, TooFewRanksError):
             self.close()  # all ranks are here
         else:

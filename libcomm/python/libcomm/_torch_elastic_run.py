@@ -128,7 +128,7 @@ class Run:
         if self._iterator is None:
             self._iterator = iter(self._batches)
         taken = [next(self._iterator, _END) for _ in range(self._sampler.accumulate)]
-        if _END in taken:
+        if any(each is _END for each in taken):
             raise ArgumentError(
                 f"batches ended {self._sampler.steps_left} steps before the epoch of the sampler: "
                 "they are the sampler itself, or a DataLoader with batch_sampler=sampler"
