@@ -186,11 +186,11 @@ def test_a_rank_leaves_in_order_by_sigterm(leaver, tmp_path):
 
 
 def until_all_are_there(training, size):
-    """Steps of the first ranks take long enough for others to come."""
+    """Steps of the first ranks take longer and longer, so that others can come."""
 
     def before_step():
-        if training.job.comm.size < size:
-            time.sleep(0.05)
+        if training.job.comm.size < size and not training.changes:
+            time.sleep(0.02 * 1.4 ** training.steps())
 
     training.before_step = before_step
 
@@ -244,15 +244,22 @@ def test_no_more_than_max_are_let_in(tmp_path):
         os.environ.update(shared)
         if member == 2:
             os.environ["LCOMM_JOIN"] = "on"
+            while not (tmp_path / "is at work").exists():
+                time.sleep(0.01)
             with pytest.raises(TimeoutError, match="it was not admitted"):
-                elastic.Job(1, 2, timeout=2.0)
+                elastic.Job(1, 2, timeout=3.0)
             (tmp_path / "has given up").touch()
             return "stayed out"
         training = Training(member, tmp_path)
 
         def before_step():
-            if not (tmp_path / "has given up").exists():
-                time.sleep(0.2)  # many steps see it wait
+            """Many steps see it wait."""
+            while not (tmp_path / "has given up").exists():
+                time.sleep(0.2)
+                if training.steps() < 20:
+                    break
+            if training.steps() == 2:
+                (tmp_path / "is at work").touch()
 
         training.before_step = before_step
         return training.run(most=2)

@@ -63,7 +63,7 @@ class Tensor:
     def memory(self) -> Any:
         """The array that it lies in: that of add_tensor(), or the last one that ready() was given.
 
-        Of a numpy array or a torch tensor the array itself, else a view.
+        The array itself of numpy, of torch and on a device, else a memoryview of it.
         """
         return self._buffer.holder
 
