@@ -219,12 +219,12 @@ static int print_all(const info_options *o) {
   if (status != LCOMM_OK) {
     result = INFO_BAD_INPUT;
     fprintf(stderr, "libcomm-info: %s\n", error.text);
+  } else if (rank == 0 && o->json) {
+    result = info_print_json(o, &policy, &topo);
   } else if (rank == 0 && o->rows > 0) {
     result = info_print_matrix(o, &policy, &topo);
   } else if (rank == 0 && o->only_topology) {
     result = print_topology(o, &policy, &topo);
-  } else if (rank == 0 && o->json) {
-    result = info_print_json(o, &policy, &topo);
   } else if (rank == 0 && o->only_plan) {
     result = print_plans(o, &policy, &topo);
   } else if (rank == 0) {

@@ -20,7 +20,6 @@
 #include "libcomm/engine/recording.h"
 #include "libcomm/engine/siblings.h"
 #include "libcomm/observe/capture.h"
-#include "libcomm/plan/pipe.h"
 #include "libcomm/tensor/bucket.h"
 #include "libcomm/tensor/residual.h"
 
@@ -73,45 +72,6 @@ lcomm_status lcomm_stats_reset(lcomm_comm *comm) {
   memset(&comm->stats, 0, sizeof(comm->stats));
   comm->runs.cache.hits = comm->runs.cache.misses = 0;
   lcomm_exit(comm);
-  return LCOMM_OK;
-}
-
-/* The plan, and a line about messages between two ranks where the policy has one. */
-static void describe(const lcomm_comm *comm, const lcomm_plan *plan, const lcomm_topo *topo,
-                     char *text, size_t size) {
-  char messages[LCOMM_PIPE_TEXT_MAX];
-  size_t length = lcomm_plan_describe(plan, topo, text, size);
-  lcomm_pipe_describe(&comm->settings.policy, topo, messages, sizeof messages);
-  if (messages[0] && length < size) {
-    snprintf(text + length, size - length, "  %-12s%s\n", "messages", messages);
-  }
-}
-
-lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtype, int tensor,
-                              char *text, size_t size) {
-  lcomm_why why;
-  lcomm_plan *plan = NULL;
-  if (!comm || (!text && size > 0)) {
-    return lcomm_refuse_null(comm, "lcomm_plan_print", "text");
-  }
-  LCOMM_TRY(lcomm_check_process(comm));
-  if (lcomm_dtype_size(dtype) == 0) {
-    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT, "lcomm_plan_print: %d is no data type",
-                        (int)dtype);
-  }
-  lcomm_plan_request request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
-                                .count = count,
-                                .dtype = dtype,
-                                .name = comm->identity.name,
-                                .error_feedback = tensor != 0};
-  const lcomm_topo *topo = tensor != 0 ? &comm->topo : lcomm_topo_of_calls(comm);
-  lcomm_status status =
-      lcomm_plan_create(&request, &comm->settings.policy, topo, comm->rank, &plan, &why);
-  if (status != LCOMM_OK) {
-    return lcomm_refuse(comm, status, "no plan can be made: %s", why.text);
-  }
-  describe(comm, plan, topo, text, size);
-  lcomm_plan_destroy(plan);
   return LCOMM_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "libcomm/call/call_watch.h"
 #include "libcomm/comm/measure_codecs.h"
 #include "libcomm/comm/measure_links.h"
+#include "libcomm/comm/measure_lowrank.h"
 
 static const lcomm_measure_budget usual = {.links_s = 40e-3, .codecs_s = 15e-3};
 
@@ -27,8 +28,10 @@ static void measure_codecs(const lcomm_comm *comm, double within_s, lcomm_auto_f
   for (int i = 0; i < LCOMM_AUTO_CODECS; i++) {
     lcomm_codec_spec choice = lcomm_auto_candidate(i);
     double until_s = begun_s + within_s * (i + 1) / LCOMM_AUTO_CODECS;
-    it->codec[i] =
-        lcomm_codec_cost_measure(comm->kernels, &choice.format, until_s - lcomm_clock_s());
+    double left_s = until_s - lcomm_clock_s();
+    it->codec[i] = choice.rank > 0
+                       ? lcomm_lowrank_cost_measure(comm->kernels, choice.rank, left_s)
+                       : lcomm_codec_cost_measure(comm->kernels, &choice.format, left_s);
   }
 }
 

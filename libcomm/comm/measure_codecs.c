@@ -136,17 +136,21 @@ static double speed_gb_s(uint64_t count, double taken_us) {
   return (double)count * sizeof(float) / taken_us / 1e3;
 }
 
-/* A line through the times of a short and a long vector; through the long one alone where others
- * used the processor while the short one was tried. */
-static void fit(double short_us, double long_us, double *gb_s, double *each_us) {
-  double grown_us = long_us - short_us;
+void lcomm_codec_cost_fit(lcomm_codec_trial little, lcomm_codec_trial much, double *gb_s,
+                          double *each_us) {
+  double grown_us = much.us - little.us;
   if (grown_us > 0) {
-    *gb_s = speed_gb_s(COUNT - SHORT_COUNT, grown_us);
-    double left_us = short_us - SHORT_COUNT * sizeof(float) / *gb_s / 1e3;
+    *gb_s = speed_gb_s(much.count - little.count, grown_us);
+    double left_us = little.us - (double)little.count * sizeof(float) / *gb_s / 1e3;
     *each_us = left_us > 0 ? left_us : 0;
-  } else if (long_us > 0) {
-    *gb_s = speed_gb_s(COUNT, long_us);
+  } else if (much.us > 0) {
+    *gb_s = speed_gb_s(much.count, much.us);
   }
+}
+
+static void fit(double little_us, double much_us, double *gb_s, double *each_us) {
+  lcomm_codec_trial little = {SHORT_COUNT, little_us}, much = {COUNT, much_us};
+  lcomm_codec_cost_fit(little, much, gb_s, each_us);
 }
 
 lcomm_codec_cost lcomm_codec_cost_measure(const lcomm_kernels *kernels, const lcomm_format *format,

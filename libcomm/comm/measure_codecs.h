@@ -14,4 +14,16 @@
 lcomm_codec_cost lcomm_codec_cost_measure(const lcomm_kernels *kernels, const lcomm_format *format,
                                           double within_s);
 
+/* What so many values took. */
+typedef struct lcomm_codec_trial {
+  uint64_t count;
+  double us;
+} lcomm_codec_trial;
+
+/* A line through the times of few and of many values; through the latter alone where others used
+ * the processor while the former were tried. *each_us stays as it was then; without a time both do.
+ */
+void lcomm_codec_cost_fit(lcomm_codec_trial little, lcomm_codec_trial much, double *gb_s,
+                          double *each_us);
+
 #endif

@@ -11,6 +11,7 @@
 #include "libcomm/engine/run_device.h"
 #include "libcomm/feedback/ef.h"
 #include "libcomm/feedback/ef_memory.h"
+#include "libcomm/plan/auto_lowrank.h"
 
 /* ---------------------------------------------------------------- making */
 
@@ -95,13 +96,7 @@ bool lcomm_ef_lowrank_is_second(const lcomm_ef *ef, const lcomm_run *run) {
 static lcomm_status make_run(const lcomm_ef *ef, lcomm_ef_factor *factor) {
   lcomm_ef of = *ef; /* lends what plans are made from */
   of.milder = (lcomm_codec_spec){.format = {.codec = NULL}};
-  of.request = (lcomm_plan_request){.collective = LCOMM_COLLECTIVE_ALLREDUCE,
-                                    .count = factor->count,
-                                    .dtype = LCOMM_FLOAT32,
-                                    .op = ef->request.op,
-                                    .location = ef->request.location,
-                                    .error_feedback = true,
-                                    .net = ef->lowrank.values};
+  of.request = lcomm_lowrank_request(&ef->request, &ef->lowrank.values, factor->count);
   return factor->run ? LCOMM_OK : lcomm_ef_make_run(&of, false, 0, &factor->run);
 }
 
@@ -208,6 +203,13 @@ lcomm_status lcomm_ef_lowrank_finish(lcomm_ef *ef, lcomm_run *run) {
   lcomm_status status = run->backend->lowrank->finish(run, it->work, it->count);
   run->stats.decode_s += lcomm_clock_s() - begun_s;
   return status;
+}
+
+lcomm_codec_spec lcomm_ef_lowrank_codec(const lcomm_ef *ef) {
+  lcomm_codec_spec codec = ef->lowrank.values;
+  codec.error_feedback = true;
+  codec.rank = (uint16_t)ef->lowrank.rank;
+  return codec;
 }
 
 double lcomm_ef_lowrank_stands_for(const lcomm_ef *ef) {

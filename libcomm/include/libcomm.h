@@ -189,7 +189,8 @@
  *                 none pays. CLASS says which errors
  *                 are allowed: lossless (the default: none and none+zstd),
  *                 bf16, int8, int4, int2, sign (these three with error
- *                 feedback), or topk (topk:0.01+ef); each allows what those
+ *                 feedback), lowrank (lowrank:4, for matrices), or topk
+ *                 (topk:0.01+ef); each allows what those
  *                 before it do. What links between nodes and codecs cost is
  *                 measured when the communicator is made (some 50 ms; links
  *                 not where LCOMM_TOPO_FILE says it), by rank 0 for all.

@@ -234,7 +234,8 @@ LCOMM_API lcomm_status lcomm_tensor_codec(lcomm_comm *comm, const lcomm_tensor *
  * next milder one of
  *     topk -> int4 -> int8 -> bf16 -> none     fp8e4m3, fp8e5m2 -> int8     fp16 -> bf16
  *     sign -> int2 -> int4     lowrank -> int4
- *     auto:topk -> auto:sign -> auto:int2 -> auto:int4 -> auto:int8 -> auto:bf16 -> auto:lossless,
+ *     auto:topk, auto:lowrank -> auto:sign -> auto:int2 -> auto:int4 -> auto:int8 -> auto:bf16
+ *         -> auto:lossless,
  *     to below the codec that auto had chosen,
  * whose limit is that of its checks from the next step on, on all ranks alike, because all have the
  * same figures; rank 0 warns in one sentence. int2, int4 and int8 have error feedback

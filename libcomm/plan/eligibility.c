@@ -99,9 +99,22 @@ static bool asks_for_nothing(const lcomm_codec_spec *choice) {
   return lcomm_codec_spec_is_exact(choice) && !choice->format.zstd;
 }
 
+/* Of auto a matrix may go so, if its class and momentum= allow it. */
+static unsigned auto_rank(const lcomm_policy *policy, const lcomm_codec_spec *net,
+                          const lcomm_match_call *call) {
+  bool allowed = net->automatic >= LCOMM_AUTO_LOWRANK && !(policy->momentum > 0);
+  return allowed && lcomm_lowrank_gains(LCOMM_AUTO_RANK, call->rows, call->columns)
+             ? LCOMM_AUTO_RANK
+             : 0;
+}
+
 /* What low rank does not act on stays exact between nodes. */
 static void find_matrix(const lcomm_policy *policy, const lcomm_match_call *call,
                         lcomm_named_data *data) {
+  if (data->net.automatic != LCOMM_AUTO_NONE) {
+    data->net.rank = (uint16_t)auto_rank(policy, &data->net, call);
+    return;
+  }
   if (data->net.rank > 0 && !lcomm_lowrank_gains(data->net.rank, call->rows, call->columns)) {
     data->net = (lcomm_codec_spec){.format = lcomm_format_of(&lcomm_codec_none)};
     data->exact |= asks_for_nothing(&policy->node);

@@ -30,7 +30,9 @@ static bool has_room_for_feedback(const lcomm_codec *codec) {
   return codec->feeds_back || codec->id == LCOMM_CODEC_INT8;
 }
 
+/* Low rank is a class of matrices that are as far as the policy allows: no step of others. */
 static bool milder_class(lcomm_auto_class automatic, unsigned rungs, lcomm_codec_spec *choice) {
+  rungs += automatic > LCOMM_AUTO_LOWRANK;
   if (rungs >= (unsigned)automatic) {
     *choice = (lcomm_codec_spec){.format = lcomm_format_of(&lcomm_codec_none)};
     return false;
@@ -42,12 +44,12 @@ static bool milder_class(lcomm_auto_class automatic, unsigned rungs, lcomm_codec
 bool lcomm_milder_codec(const lcomm_codec_spec *codec, unsigned rungs, bool momentum,
                         lcomm_codec_spec *choice) {
   const lcomm_codec *it = codec->format.codec;
-  if (codec->automatic != LCOMM_AUTO_NONE) {
-    return milder_class(codec->automatic, rungs, choice);
-  }
   if (rungs == 0) {
     *choice = *codec;
     return true;
+  }
+  if (codec->automatic != LCOMM_AUTO_NONE) {
+    return milder_class(codec->automatic, rungs, choice);
   }
   it = codec->rank > 0 ? &lcomm_codec_int4 : next_of(it);
   for (unsigned i = 1; i < rungs && it; i++) {

@@ -9,7 +9,8 @@
  *   topk -> int4 -> int8 -> bf16 -> none     fp8e4m3, fp8e5m2 -> int8     fp16 -> bf16
  *   sign -> int2 -> int4
  *
- * auto:topk -> auto:sign -> auto:int2 -> auto:int4 -> auto:int8 -> auto:bf16 -> auto:lossless
+ * auto:topk, auto:lowrank -> auto:sign -> auto:int2 -> auto:int4 -> auto:int8 -> auto:bf16
+ *   -> auto:lossless
  *
  * int2, int4 and int8 take error feedback along where the policy's codec has it, unless momentum=
  * is kept, which goes with that of top-k alone; bf16 and none have none. +zstd goes along to all

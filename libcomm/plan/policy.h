@@ -22,12 +22,14 @@ enum {
   LCOMM_POLICY_PATTERNS_MAX = 32, /* of all net[...] */
   LCOMM_POLICY_STEP_MAX = 4096,   /* calls of a step */
   LCOMM_RANK_MAX = 64,            /* of lowrank */
+  LCOMM_AUTO_RANK = 4,            /* of the matrices that auto sends by low rank */
   LCOMM_POLICY_GLOB_MAX = 128     /* one pattern, with the terminator */
 };
 
 /* Which errors a choice by predicted time may make (auto:CLASS). The candidates are numbered from
  * the mildest one: 0 none, 1 none+zstd, 2 bf16, 3 int8, 4 int4+ef, 5 int2+ef, 6 sign+ef,
- * 7 topk:0.01+ef. Class c allows those up to c; auto.h chooses among them. */
+ * 7 lowrank:4, 8 topk:0.01+ef. Class c allows those up to c; auto.h chooses among them, and of
+ * matrices auto_lowrank.h, for to others low rank does nothing. */
 typedef enum lcomm_auto_class {
   LCOMM_AUTO_NONE, /* no such choice: the codec is given */
   LCOMM_AUTO_LOSSLESS,
@@ -36,6 +38,7 @@ typedef enum lcomm_auto_class {
   LCOMM_AUTO_INT4,
   LCOMM_AUTO_INT2,
   LCOMM_AUTO_SIGN,
+  LCOMM_AUTO_LOWRANK,
   LCOMM_AUTO_TOPK,
   LCOMM_AUTO_COUNT
 } lcomm_auto_class;
@@ -45,8 +48,8 @@ typedef struct lcomm_codec_spec {
   lcomm_format format; /* lcomm_codec_none is exact; of auto the coarsest one that is allowed */
   bool error_feedback;
   lcomm_auto_class automatic;
-  uint16_t
-      rank; /* lowrank: of the factors of a matrix, which travel by `format`; 0: no such thing */
+  uint16_t rank; /* lowrank: of the factors of a matrix, which travel by `format`; 0: no such thing.
+                  * Of auto: of a matrix that may go so */
 } lcomm_codec_spec;
 
 /* One stage of a density warm-up: for so many steps this share is kept. */
@@ -176,16 +179,17 @@ lcomm_status lcomm_format_parse(const char *text, lcomm_codec_spec *choice, lcom
 /* A candidate, as a policy would name it. */
 lcomm_codec_spec lcomm_auto_candidate(int candidate);
 
-/* The choice that stands for "auto:CLASS" in a policy, for a class other than NONE. */
+/* The choice that stands for "auto:CLASS" in a policy, for a class other than NONE. Its codec is
+ * the coarsest one of values, so that of the class lowrank is that of the one before. */
 lcomm_codec_spec lcomm_auto_spec(lcomm_auto_class automatic);
 
-/* The mildest class that allows this codec; COUNT where none does. */
-lcomm_auto_class lcomm_auto_class_of(const lcomm_codec *codec);
+/* The mildest class that allows this choice, whatever its options; COUNT where none does. */
+lcomm_auto_class lcomm_auto_class_of(const lcomm_codec_spec *choice);
 
 /* Does a codec of the policy follow from predicted times? */
 bool lcomm_policy_is_automatic(const lcomm_policy *policy);
 
-/* "lossless", "bf16", "int8", "int4", "int2", "sign" or "topk". */
+/* "lossless", "bf16", "int8", "int4", "int2", "sign", "lowrank" or "topk". */
 const char *lcomm_auto_class_name(lcomm_auto_class automatic);
 
 const char *lcomm_algorithm_name(lcomm_algorithm algorithm);

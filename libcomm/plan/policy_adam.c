@@ -76,7 +76,8 @@ const char *lcomm_policy_adam_conflict(const lcomm_policy *policy) {
   }
   for (unsigned i = 0; i < lcomm_policy_net_count(policy); i++) {
     const lcomm_codec_spec *net = lcomm_policy_net_codec(policy, i);
-    other |= lcomm_format_is_sparse(&net->format) || net->rank > 0;
+    other |= lcomm_format_is_sparse(&net->format) || net->rank > 0 ||
+             net->automatic == LCOMM_AUTO_LOWRANK;
     feedback |= net->error_feedback;
   }
   if (other || !feedback) {

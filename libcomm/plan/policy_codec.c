@@ -279,9 +279,11 @@ static lcomm_status read_auto(reader *r, span value, span rest, lcomm_codec_plac
       return LCOMM_OK;
     }
   }
-  return lcomm_policy_refuse(r, "", rest,
-                             " is no class of errors that auto may make; expected auto:lossless, "
-                             "auto:bf16, auto:int8, auto:int4, auto:int2, auto:sign or auto:topk");
+  return lcomm_policy_refuse(
+      r, "", rest,
+      " is no class of errors that auto may make; expected auto:lossless, "
+      "auto:bf16, auto:int8, auto:int4, auto:int2, auto:sign, auto:lowrank or "
+      "auto:topk");
 }
 
 static lcomm_status fail_name(reader *r, span name, lcomm_codec_place place) {

@@ -93,12 +93,19 @@ static void add_run(lcomm_plan_time *sum, const lcomm_run *run, const lcomm_topo
   }
 }
 
-/* Those of low rank are two. */
-static void add_sums(lcomm_plan_time *sum, const lcomm_ef *ef, const lcomm_topo *topo) {
+/* Those of low rank are two, and products are in flight with them, but for the first ones. */
+static void add_sums(lcomm_plan_time *sum, const lcomm_bucket *bucket, const lcomm_topo *topo) {
+  const lcomm_ef *ef = &bucket->ef;
   const lcomm_ef_lowrank *lowrank = &ef->lowrank;
   const lcomm_run *run = ef->run ? ef->run : ef->exact_run;
   add_run(sum, lowrank->left.run ? lowrank->left.run : run, topo);
   add_run(sum, lowrank->right.run, topo);
+  if (lowrank->right.run) {
+    lcomm_lowrank_sizes sizes = lcomm_bucket_lowrank_sizes(bucket);
+    double product_us = lcomm_lowrank_later_us(topo, &sizes);
+    sum->codec_us += product_us;
+    sum->total_us += product_us;
+  }
 }
 
 /* Of the sums that were measured, one after the other. */
@@ -106,26 +113,39 @@ static lcomm_plan_time predict_measured(const void *context, const lcomm_topo *t
   const lcomm_tensor_set *tensors = context;
   lcomm_plan_time sum = {0};
   for (size_t i = 0; i < tensors->bucket_count; i++) {
-    add_sums(&sum, &tensors->buckets[i].ef, topo);
+    add_sums(&sum, &tensors->buckets[i], topo);
   }
   return sum;
 }
 
-/* The same as plans would be made now. */
+/* Of a bucket as it would be planned now. */
+static lcomm_status predict_bucket_us(const lcomm_bucket *bucket, double *us) {
+  const lcomm_topo *topo = &bucket->comm->topo;
+  lcomm_plan *plan = NULL;
+  if (lcomm_bucket_may_choose_lowrank(bucket)) {
+    lcomm_lowrank_rating rating = {.us = 0};
+    LCOMM_TRY(lcomm_bucket_rate_lowrank(bucket, &rating));
+    *us = rating.taken ? rating.us : rating.whole_us;
+    return LCOMM_OK;
+  }
+  if (bucket->ef.lowrank.rank > 0) { /* in its own way whatever links cost */
+    lcomm_plan_time time = {0};
+    add_sums(&time, bucket, topo);
+    *us = time.total_us;
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(lcomm_ef_make_plan(&bucket->ef, false, 0, &plan));
+  *us = lcomm_auto_predict_us(plan, topo, plan->automatic.candidate);
+  lcomm_plan_destroy(plan);
+  return LCOMM_OK;
+}
+
 static lcomm_status predict_planned_s(const lcomm_comm *comm, double *sum_s) {
   *sum_s = 0;
   for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
-    const lcomm_ef *ef = &comm->tensors->buckets[i].ef;
-    lcomm_plan *plan = NULL;
-    if (ef->lowrank.rank > 0) { /* in its own way whatever links cost */
-      lcomm_plan_time time = {0};
-      add_sums(&time, ef, &comm->topo);
-      *sum_s += time.total_us * 1e-6;
-      continue;
-    }
-    LCOMM_TRY(lcomm_ef_make_plan(ef, false, 0, &plan));
-    *sum_s += lcomm_auto_predict_us(plan, &comm->topo, plan->automatic.candidate) * 1e-6;
-    lcomm_plan_destroy(plan);
+    double us = 0;
+    LCOMM_TRY(predict_bucket_us(&comm->tensors->buckets[i], &us));
+    *sum_s += us * 1e-6;
   }
   return LCOMM_OK;
 }

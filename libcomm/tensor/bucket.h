@@ -15,6 +15,7 @@
 #include "libcomm/engine/operation.h"
 #include "libcomm/feedback/ef.h"
 #include "libcomm/observe/trace.h"
+#include "libcomm/plan/auto_lowrank.h"
 #include "libcomm/plan/eligibility.h"
 #include "libcomm/tensor/auto_revise.h"
 #include "libcomm/tensor/guard.h"
@@ -161,8 +162,18 @@ lcomm_status lcomm_step_clip_count(lcomm_comm *comm, lcomm_run *run, const lcomm
 lcomm_status lcomm_step_clip(lcomm_comm *comm, lcomm_run *run, const lcomm_buffer *all);
 
 /* bucket_lowrank.c. A bucket whose tensors are matrices that travel by low rank gets what that
- * needs; does nothing for others. MEMORY. */
+ * needs; does nothing for others. MEMORY, and what a plan can fail with. */
 lcomm_status lcomm_bucket_make_lowrank(lcomm_bucket *bucket);
+
+/* Does net=auto decide whether it does? By what, with the figures of now: sticky errors as of a
+ * plan. */
+bool lcomm_bucket_may_choose_lowrank(const lcomm_bucket *bucket);
+lcomm_status lcomm_bucket_rate_lowrank(const lcomm_bucket *bucket, lcomm_lowrank_rating *rating);
+lcomm_lowrank_sizes lcomm_bucket_lowrank_sizes(const lcomm_bucket *bucket);
+
+/* A line for each such bucket. Errors as of a plan. */
+lcomm_status lcomm_buckets_describe_lowrank(const lcomm_comm *comm, lcomm_writer *w,
+                                            lcomm_why *why);
 
 /* bucket_stage.c. The gradients come into the vector; they become what this rank contributes; the
  * result is brought to the tensors, a callback of the operation. What its run sums: the vector, or

@@ -85,7 +85,7 @@ static bool compare(const lcomm_guard_share *share) {
 /* net=auto goes to the class below that of the codec which it had chosen. */
 static lcomm_codec_spec next_codec(const lcomm_guard_share *share, lcomm_guard_verdict verdict) {
   lcomm_codec_spec next = lcomm_guard_codec(share->ef, share->guarded->rungs);
-  lcomm_auto_class chosen = lcomm_auto_class_of(share->by.format.codec);
+  lcomm_auto_class chosen = lcomm_auto_class_of(&share->by);
   while (verdict == LCOMM_GUARD_FALL && next.automatic != LCOMM_AUTO_NONE &&
          next.automatic >= chosen) {
     next = lcomm_guard_codec(share->ef, ++share->guarded->rungs);

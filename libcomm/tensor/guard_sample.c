@@ -78,11 +78,11 @@ static lcomm_sampling sampling_of(const lcomm_guard_share *share, const void *ve
                           .factor = 1};
 }
 
-/* That of the bucket, where it is no codec of the run. */
+/* What it travels by. Low rank is no codec of the run. */
 static lcomm_codec_spec codec_of(const lcomm_guard_share *share, const lcomm_run *run) {
   const lcomm_plan *plan = run->plan;
   if (lcomm_ef_lowrank_is_first(share->ef, run)) {
-    return lcomm_guard_policy_codec(share->ef);
+    return lcomm_ef_lowrank_codec(share->ef);
   }
   return *lcomm_farthest_codec(&plan->stages[LCOMM_STAGE_NET], &plan->stages[LCOMM_STAGE_NODE],
                                run->comm->topo.nodes);

@@ -18,7 +18,7 @@ enum {
   LCOMM_DEVICE_PEERS_MAX = 31, /* other devices of a host */
   LCOMM_NVLINKS_MAX = 255,
   LCOMM_DEVICE_INDEX_MAX = 65535,
-  LCOMM_AUTO_CODECS = 8
+  LCOMM_AUTO_CODECS = 9
 };
 
 /* Another device of the host, as seen from a rank's own. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* How often the speed of a codec is tried. */
+/* How often the speed of a codec, and of low rank, is tried. */
 
 /* cmocka.h needs these four first. */
 #include <setjmp.h>
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "libcomm/comm/measure_codecs.h"
+#include "libcomm/comm/measure_lowrank.h"
 #include "libcomm/plan/policy.h"
 #include "tests/support/unit_tests.h"
 
@@ -45,8 +46,40 @@ static void without_time_a_codec_is_tried_once(void **state) {
   assert_int_equal(count_trials(-1), 2);
 }
 
+static void count_and_project(float *p, float *m, const float *gradient, const float *q,
+                              size_t rows, size_t columns, size_t rank) {
+  encoded++;
+  lcomm_kernels_best()->lowrank.project(p, m, gradient, q, rows, columns, rank);
+}
+
+static void low_rank_is_tried_as_often(void **state) {
+  (void)state;
+  lcomm_kernels counting = *lcomm_kernels_best();
+  counting.lowrank.project = count_and_project;
+  for (int enough = 0; enough < 2; enough++) {
+    encoded = 0;
+    lcomm_codec_cost cost = lcomm_lowrank_cost_measure(&counting, 4, enough ? 1e9 : 0);
+    assert_true(cost.encode_gb_s > 0 && cost.decode_gb_s > 0);
+    assert_int_equal(encoded, enough ? 2 * 3 : 2);
+  }
+}
+
+static void a_cost_is_a_line_through_two_times(void **state) {
+  (void)state;
+  double gb_s = 0, each_us = 0;
+  lcomm_codec_cost_fit((lcomm_codec_trial){1000, 6}, (lcomm_codec_trial){11000, 46}, &gb_s,
+                       &each_us);
+  assert_true(gb_s > 0.999 && gb_s < 1.001 && each_us > 1.999 && each_us < 2.001);
+  each_us = 0;
+  lcomm_codec_cost_fit((lcomm_codec_trial){1000, 50}, (lcomm_codec_trial){10000, 40}, &gb_s,
+                       &each_us);
+  assert_true(gb_s > 0.999 && gb_s < 1.001 && !(each_us > 0));
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_codec_is_tried_three_times),
     cmocka_unit_test(without_time_a_codec_is_tried_once),
+    cmocka_unit_test(low_rank_is_tried_as_often),
+    cmocka_unit_test(a_cost_is_a_line_through_two_times),
 };
 RUN_TESTS(tests)

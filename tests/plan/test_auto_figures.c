@@ -48,9 +48,10 @@ static double measure_s(const lcomm_plan *plan, int candidate, const reality *it
 }
 
 static double best_fixed_s(const reality *it, uint64_t count) {
-  static const char *const fixed[] = {"net=none min=1", "net=none+zstd min=1",   "net=bf16 min=1",
-                                      "net=int8 min=1", "net=int4 min=1",        "net=int2 min=1",
-                                      "net=sign min=1", "net=topk:0.01+ef min=1"};
+  static const char *const fixed[] = {
+      "net=none min=1", "net=none+zstd min=1", "net=bf16 min=1",
+      "net=int8 min=1", "net=int4 min=1",      "net=int2 min=1",
+      "net=sign min=1", "net=sign min=1",      "net=topk:0.01+ef min=1"};
   lcomm_topo topo = topo_of(it->latency_us, it->bandwidth_gb_s);
   double best_s = INFINITY;
   for (int i = 0; i < LCOMM_AUTO_CODECS; i++) {

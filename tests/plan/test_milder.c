@@ -60,6 +60,9 @@ static void auto_allows_less_at_each_step(void **state) {
   static const char *const classes[] = {"auto:topk", "auto:sign", "auto:int2",    "auto:int4",
                                         "auto:int8", "auto:bf16", "auto:lossless"};
   expect_ladder("net=auto:topk", false, classes, 7);
+  static const char *const factors[] = {"auto:lowrank", "auto:sign", "auto:int2",    "auto:int4",
+                                        "auto:int8",    "auto:bf16", "auto:lossless"};
+  expect_ladder("net=auto:lowrank", false, factors, 7);
   expect_ladder("net=auto:int2", false, classes + 2, 5);
   expect_ladder("net=auto:bf16", false, classes + 5, 2);
 }

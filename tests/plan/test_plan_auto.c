@@ -17,11 +17,18 @@ static const char *const classes[] = {"",
                                       "net=auto:int4",
                                       "net=auto:int2",
                                       "net=auto:sign",
+                                      "net=auto:lowrank",
                                       "net=auto:topk"};
 
-/* The codecs that auto chooses among. */
-static const char *const fixed[] = {"net=none", "net=none+zstd", "net=bf16", "net=int8",
-                                    "net=int4", "net=int2",      "net=sign", "net=topk:0.01+ef"};
+/* The codecs that auto chooses among; that of values beside low rank. */
+static const char *const fixed[] = {"net=none", "net=none+zstd", "net=bf16",
+                                    "net=int8", "net=int4",      "net=int2",
+                                    "net=sign", "net=sign",      "net=topk:0.01+ef"};
+
+/* Of a vector that is no matrix. */
+static int coarsest_of(int class) {
+  return class == LCOMM_AUTO_LOWRANK ? LCOMM_AUTO_SIGN : class;
+}
 
 static lcomm_topo topo_of(double latency_us, double bandwidth_gb_s) {
   return topo_over(RANKS, NODES,
@@ -41,7 +48,7 @@ static int candidate_on(double latency_us, double bandwidth_gb_s, const char *te
 static void on_a_slow_link_the_coarsest_codec_of_the_class_is_taken(void **state) {
   (void)state;
   for (int class = LCOMM_AUTO_LOSSLESS; class < LCOMM_AUTO_COUNT; class ++) {
-    assert_int_equal(candidate_on(100, 0.001, classes[class], LONG, true), class);
+    assert_int_equal(candidate_on(100, 0.001, classes[class], LONG, true), coarsest_of(class));
   }
 }
 
@@ -56,10 +63,12 @@ static void a_class_is_that_of_its_coarsest_codec(void **state) {
   (void)state;
   for (int class = LCOMM_AUTO_BF16; class < LCOMM_AUTO_COUNT; class ++) {
     lcomm_codec_spec choice = lcomm_auto_candidate(class);
-    assert_int_equal(lcomm_auto_class_of(choice.format.codec), class);
+    assert_int_equal(lcomm_auto_class_of(&choice), class);
   }
-  assert_int_equal(lcomm_auto_class_of(&lcomm_codec_none), LCOMM_AUTO_NONE);
-  assert_int_equal(lcomm_auto_class_of(&lcomm_codec_fp16), LCOMM_AUTO_COUNT);
+  lcomm_codec_spec none = {.format = lcomm_format_of(&lcomm_codec_none)};
+  lcomm_codec_spec other = {.format = lcomm_format_of(&lcomm_codec_fp16)};
+  assert_int_equal(lcomm_auto_class_of(&none), LCOMM_AUTO_NONE);
+  assert_int_equal(lcomm_auto_class_of(&other), LCOMM_AUTO_COUNT);
 }
 
 static void no_class_is_exceeded_on_any_link_at_any_size(void **state) {
@@ -67,7 +76,7 @@ static void no_class_is_exceeded_on_any_link_at_any_size(void **state) {
   for (double bandwidth = 1e-4; bandwidth < 1e3; bandwidth *= 10) {
     for (uint64_t count = 16; count <= 1 << 22; count *= 8) {
       for (int class = LCOMM_AUTO_LOSSLESS; class < LCOMM_AUTO_COUNT; class ++) {
-        assert_true(candidate_on(10, bandwidth, classes[class], count, true) <= class);
+        assert_true(candidate_on(10, bandwidth, classes[class], count, true) <= coarsest_of(class));
       }
     }
   }
@@ -172,7 +181,7 @@ static void what_hides_behind_the_computation_is_not_compressed_further(void **s
     lcomm_topo topo = topo_of(100, 0.001);
     topo.hidden_from = hidden;
     lcomm_plan *plan = allreduce_plan_over(&topo, "net=auto:topk", 0, LONG, true);
-    assert_int_equal(plan->automatic.candidate, hidden);
+    assert_int_equal(plan->automatic.candidate, coarsest_of(hidden));
     lcomm_plan_destroy(plan);
     lcomm_topo_free(&topo);
   }
@@ -203,7 +212,11 @@ static void the_word_is_read_and_written(void **state) {
   expect_canonical("net=auto:int4", "net=auto:int4");
   expect_canonical("net=auto:sign net[w*]=auto:int2", "net[w*]=auto:int2 net=auto:sign");
   expect_refusal("net=auto:fp16", 9, "expected auto:lossless");
-  expect_refusal("net=auto:int2+ef", 9, "auto:int2, auto:sign or auto:topk");
+  expect_canonical("net=auto:lowrank min=1K warmup=50", "net=auto:lowrank min=1K warmup=50");
+  expect_refusal("net=auto:int2+ef", 9, "auto:int2, auto:sign, auto:lowrank or auto:topk");
+  expect_refusal("net=auto:lowrank:4", 9, "expected auto:lossless");
+  expect_refusal("net=auto:lowrank momentum=0.9", 18, "expected net=topk:DENSITY+ef");
+  expect_refusal("net=auto:lowrank adam=onebit warmup=9", 18, "and no topk or lowrank");
   expect_refusal("net=auto+ef", 9, "expected auto:lossless");
   expect_refusal("net=auto:topk ramp=0.1@5", 15, "expected net=topk");
   lcomm_why error;
@@ -243,7 +256,8 @@ static void no_algorithm_of_the_policy_is_predicted_to_be_more_than_a_tenth_fast
       "net=int8 algo=direct min=1",  "net=int8 algo=gather min=1",
       "net=int2 algo=direct min=1",  "net=sign algo=gather min=1",
       "net=topk:0.01+ef min=1",      "net=topk:0.01+ef algo=gather min=1"};
-  static const int candidates[] = {0, 0, 0, 0, 0, 0, 2, 2, 3, 3, 5, 6, 7, 7};
+  static const int candidates[] = {
+      0, 0, 0, 0, 0, 0, 2, 2, 3, 3, 5, 6, LCOMM_AUTO_TOPK, LCOMM_AUTO_TOPK};
   for (const world *it = worlds; it < worlds + WORLDS; it++) {
     for (double bandwidth = 1e-3; bandwidth < 1e2; bandwidth *= 10) {
       for (uint64_t count = 1 << 12; count <= 1 << 22; count *= 32) {

@@ -38,7 +38,7 @@ expect it_is_one_sum_by_that has '^matrix 4096 x 1024, between nodes by int8$'
 for bad in 4096 x 0x4 4x0 4x 4x4x4 1048576x1048576; do
   expect "matrix_${bad}_is_refused" eval '! info --matrix '"$bad"
 done
-expect a_matrix_is_no_json eval '! info --json --matrix 4x4'
+expect a_matrix_of_devices_is_refused refuses '--matrix is for the plans of one tensor' --device --matrix 4x4
 
 # ------------------------------------------------------------------ devices
 expect plans_of_devices_are_made info --plan --device --policy net=int8 --ranks 32 --nodes 4 --size 100000000
@@ -75,6 +75,11 @@ if command -v python3 >/dev/null 2>&1; then
   expect longer_vectors_are_predicted_to_take_longer json 'it["plans"][3]["predicted"]["total_us"] > it["plans"][1]["predicted"]["total_us"]'
   expect variables_that_are_set_are_in_it json '{"variable": "LCOMM_LOG", "value": "none"} in it["environment"]'
   expect a_secret_is_not_printed json 'all(v["value"] != "hidden" for v in it["environment"])'
+  info --json --plan --matrix 4096x1024 --policy net=lowrank:4 --ranks 8 --nodes 4
+  expect a_matrix_has_two_plans json '[p["count"] for p in it["plans"]] == [16384, 4096] and "codecs" not in it'
+  expect and_its_bytes json 'it["matrix"] == {"rows": 4096, "columns": 1024, "codec": "lowrank:4", "bytes_between_nodes": 81920, "exact_bytes_between_nodes": 12582912}'
+  info --json --plan --matrix 8x8 --policy net=lowrank:4 --ranks 8 --nodes 4
+  expect one_that_does_not_gain_has_one json 'it["matrix"]["codec"] == "none" and [p["count"] for p in it["plans"]] == [64]'
   info --json --plan --device --ranks 4 --nodes 2 --size 1M
   expect calls_of_devices_are_numbers json '0 < sum(it["plans"][0]["cuda_calls"].values()) < sum(it["plans"][0]["cuda_calls_in_a_graph"].values()) < 100'
   info --json --plan --load "$work/near.topo" --size 16M
@@ -84,6 +89,7 @@ if command -v python3 >/dev/null 2>&1; then
 else
   for name in all_of_it_is_json it_has_the_version one_table_of_kernels_is_in_use a_plan_has_bytes_and_time \
     longer_vectors_are_predicted_to_take_longer variables_that_are_set_are_in_it a_secret_is_not_printed \
+    a_matrix_has_two_plans and_its_bytes one_that_does_not_gain_has_one \
     calls_of_devices_are_numbers what_is_read_on_peers_is_a_number plans_alone_are_json_too; do
     echo "SKIP $name: no Python here"
   done

@@ -32,4 +32,19 @@ expect and_says_why has '^  because +predicted none [0-9.]+ m?s, .*int8 [0-9.]+ 
 expect a_plan_of_a_stricter_class plan slow net=auto:bf16
 expect nothing_coarser_is_taken has '^  between +bf16'
 expect nor_looked_at has '^  because +predicted none [0-9.]+ m?s, none\+zstd [0-9.]+ m?s, bf16 [0-9.]+ m?s;'
+expect a_matrix_on_a_slow_link info --matrix 4096x1024 --load "$work/slow.topo" --policy net=auto:lowrank
+expect it_goes_as_two_sums has '^  two sums, of 16384 and 4096 values$'
+expect and_the_times_of_both_ways_are_told has '^  taken is lowrank:4, for two sums by lowrank:4 are predicted to take [0-9.]+ m?s, [0-9.]+ [um]s of it for products, one by sign\+ef [0-9.]+ m?s$'
+expect a_matrix_on_a_fast_link info --matrix 4096x1024 --load "$work/fast.topo" --policy net=auto:lowrank
+expect it_is_one_sum_there has '^  taken is none, for two sums by lowrank:4 are predicted to take '
+expect a_matrix_of_a_class_without_low_rank info --matrix 4096x1024 --load "$work/slow.topo" --policy net=auto:sign
+expect nothing_is_said_of_it eval '! has "two sums"'
+if command -v python3 >/dev/null 2>&1; then
+  info --json --plan --matrix 4096x1024 --load "$work/slow.topo" --policy net=auto:lowrank
+  expect programs_are_told_the_same python3 -c 'import json, sys
+why = json.load(open(sys.argv[1]))["matrix"]["choice"]
+sys.exit(not (why["low_rank"] and 0 < why["products_us"] < why["low_rank_us"] < why["one_sum_us"]))' "$work/out"
+else
+  skip programs_are_told_the_same python3
+fi
 exit $((failures > 0))

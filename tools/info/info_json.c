@@ -13,6 +13,7 @@
 #include "libcomm/plan/cost.h"
 #include "libcomm/transport/transport.h"
 #include "tools/common/tool_origin.h"
+#include "tools/info/info_matrix.h"
 #include "tools/info/info_speeds.h"
 
 /* ------------------------------------------------------------------ build */
@@ -199,6 +200,48 @@ static void put_plan(tool_json *json, cJSON *plans, const lcomm_plan *plan,
   tool_json_text(json, it, "because", plan->reason);
 }
 
+/* ------------------------------------------------------------------ matrix */
+
+static void put_rating(tool_json *json, cJSON *object, const lcomm_lowrank_rating *rating) {
+  char name[64];
+  lcomm_codec_spec whole = lcomm_auto_candidate(rating->candidate);
+  cJSON *it = tool_json_object(json, object, "choice");
+  tool_json_flag(json, it, "low_rank", rating->taken);
+  tool_json_number(json, it, "low_rank_us", rating->us);
+  tool_json_number(json, it, "products_us", rating->product_us);
+  tool_json_number(json, it, "one_sum_us", rating->whole_us);
+  tool_json_text(json, it, "one_sum_codec", lcomm_codec_spec_format(&whole, name, sizeof name));
+}
+
+static void put_matrix(tool_json *json, const info_options *o, const info_matrix *matrix) {
+  cJSON *it = tool_json_object(json, json->root, "matrix");
+  tool_json_number(json, it, "rows", (double)o->rows);
+  tool_json_number(json, it, "columns", (double)o->columns);
+  tool_json_text(json, it, "codec", matrix->codec);
+  if (matrix->rated) {
+    put_rating(json, it, &matrix->rating);
+  }
+  tool_json_number(json, it, "bytes_between_nodes", (double)matrix->bytes);
+  tool_json_number(json, it, "exact_bytes_between_nodes", (double)matrix->exact_bytes);
+}
+
+/* And the plans of its sums. */
+static int put_matrix_plans(tool_json *json, const info_options *o, const lcomm_policy *policy,
+                            const lcomm_topo *topo) {
+  info_matrix matrix;
+  int result = info_matrix_make(o, policy, topo, &matrix);
+  if (result == 0) {
+    put_matrix(json, o, &matrix);
+    cJSON *plans = tool_json_array(json, json->root, "plans");
+    for (int i = 0; i < matrix.sums; i++) {
+      const lcomm_tape_case of = {matrix.requests[i], policy, topo, o->rank};
+      put_plan(json, plans, matrix.plans[i], &of);
+    }
+  }
+  info_matrix_free(&matrix);
+  return result;
+}
+
 /* -------------------------------------------------------------------- all */
 
 static int put_plans(tool_json *json, const info_options *o, const lcomm_policy *policy,
@@ -230,7 +273,8 @@ int info_print_json(const info_options *o, const lcomm_policy *policy, const lco
   put_topology(&json, json.root, topo);
   lcomm_policy_format(policy, policy_text);
   tool_json_text(&json, json.root, "policy", policy_text);
-  int result = put_plans(&json, o, policy, topo);
+  int result =
+      o->rows > 0 ? put_matrix_plans(&json, o, policy, topo) : put_plans(&json, o, policy, topo);
   if (result != 0) {
     tool_json_drop(&json);
     return result;

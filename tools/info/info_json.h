@@ -14,7 +14,12 @@
  * result}, links {CLASS: {messages, bytes}}, predicted {total_us, codecs_us, latency_us,
  * links_us {CLASS}, links_measured}, because}. Bytes are payload sent, at most. Of devices it has
  * cuda_calls and cuda_calls_in_a_graph {launches, copies, numbers, events}, payloads_on_peers and
- * gates_in_a_graph, too. With --plan only version, topology, policy and plans. */
+ * gates_in_a_graph, too. With --plan only version, topology, policy and plans.
+ *
+ * With --matrix the plans are those of the matrix's sums, one or two, and there is
+ *   matrix {rows, columns, codec, bytes_between_nodes, exact_bytes_between_nodes},
+ * with choice {low_rank, low_rank_us, products_us, one_sum_us, one_sum_codec} where net=auto
+ * decides. */
 
 #include "libcomm/plan/plan.h"
 #include "tools/info/info_options.h"

@@ -16,7 +16,8 @@ static const char usage[] =
     "  --size SIZE[,SIZE]  plan all-reduces of these sizes in bytes; K, M, G (1K,64K,1M,64M)\n"
     "  --tensor            plan buckets of tensors, which may keep error feedback\n"
     "  --matrix ROWSxCOLUMNS  plan a tensor of this shape instead, and say what it sends: by low\n"
-    "                      rank, if the policy has it and this matrix gains\n"
+    "                      rank, if the policy has it and this matrix gains, or net=auto chooses\n"
+    "                      it\n"
     "  --type TYPE         float32, float16 or bfloat16 (float32)\n"
     "  --ranks N           suppose N ranks ...\n"
     "  --nodes M           ... on M nodes\n"
@@ -128,12 +129,11 @@ int info_parse_options(int argc, char **argv, info_options *o) {
                          : o->only_topology ? "--topology"
                                             : "--env");
   }
-  if (o->rows > 0 && (o->json || o->only_topology || o->measure || o->device)) {
-    return info_complain("--matrix is for people and one plan; it does not go with",
-                         o->json            ? "--json"
-                         : o->only_topology ? "--topology"
-                         : o->measure       ? "--measure"
-                                            : "--device");
+  if (o->rows > 0 && (o->only_topology || o->measure || o->device)) {
+    return info_complain("--matrix is for the plans of one tensor; it does not go with",
+                         o->only_topology ? "--topology"
+                         : o->measure     ? "--measure"
+                                          : "--device");
   }
   return 0;
 }

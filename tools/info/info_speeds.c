@@ -6,6 +6,7 @@
 #include "kernels/kernels.h"
 #include "libcomm/base/env.h"
 #include "libcomm/comm/measure_codecs.h"
+#include "libcomm/comm/measure_lowrank.h"
 
 enum { KNOWN_MAX = 2 * LCOMM_STAGE_COUNT + LCOMM_AUTO_CODECS };
 
@@ -53,6 +54,8 @@ lcomm_codec_speeds info_codec_speeds(const lcomm_plan *plan) {
 void info_codec_costs(lcomm_topo *topo) {
   for (int i = 0; i < LCOMM_AUTO_CODECS; i++) {
     lcomm_codec_spec choice = lcomm_auto_candidate(i);
-    topo->codec_cost[i] = *find(&choice.format);
+    topo->codec_cost[i] = choice.rank > 0
+                              ? lcomm_lowrank_cost_measure(kernels_in_use(), choice.rank, WITHIN_S)
+                              : *find(&choice.format);
   }
 }

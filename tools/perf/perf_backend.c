@@ -38,7 +38,8 @@ static int has_feedback(const char *codec) {
 
 /* net=auto chooses such a codec where the data has an identity. */
 static int may_choose_feedback(const char *codec) {
-  static const char *const words[] = {"auto:int4", "auto:int2", "auto:sign", "auto:topk"};
+  static const char *const words[] = {"auto:int4", "auto:int2", "auto:sign", "auto:lowrank",
+                                      "auto:topk"};
   size_t length = strcspn(codec, " ");
   int is_one = 0;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
