@@ -15,7 +15,7 @@
 #include "libcomm/plan/number.h"
 
 enum {
-  VERSION = 1,
+  VERSION = 2,
   ALIGNMENT = 64,
   NAME_MAX_SIZE = 128,
   TENSORS_MAX = 1 << 16,
@@ -144,10 +144,12 @@ static void write_number(writer *w, uint64_t value, int size) {
   write_bytes(w, bytes, (uint64_t)size);
 }
 
-static void write_tensor(writer *w, const char *name, uint64_t count) {
-  write_number(w, strlen(name), 4);
-  write_bytes(w, name, strlen(name));
-  write_number(w, count, 8);
+static void write_tensor(writer *w, const lcomm_captured_tensor *tensor) {
+  write_number(w, strlen(tensor->name), 4);
+  write_bytes(w, tensor->name, strlen(tensor->name));
+  write_number(w, tensor->count, 8);
+  write_number(w, tensor->rows, 8);
+  write_number(w, tensor->columns, 8);
 }
 
 static void write_padding(writer *w) {
@@ -220,9 +222,8 @@ void lcomm_capture_bucket(lcomm_capture *capture, const lcomm_captured_bucket *i
     return;
   }
   for (size_t i = 0; i < it->tensor_count; i++) {
-    uint64_t count = 0;
-    const char *name = it->tensor(it->bucket, i, &count);
-    write_tensor(&w, name, count);
+    lcomm_captured_tensor tensor = it->tensor(it->bucket, i);
+    write_tensor(&w, &tensor);
   }
   finish(capture, &w, values, it->count);
 }
@@ -269,6 +270,6 @@ void lcomm_capture_call(lcomm_capture *capture, const lcomm_plan *plan, uint64_t
   char name[NAME_MAX_SIZE];
   snprintf(name, sizeof(name), "%s-%llu", all ? "allreduce" : "reduce-scatter",
            (unsigned long long)plan->count);
-  write_tensor(&w, name, plan->vector_count);
+  write_tensor(&w, &(lcomm_captured_tensor){.name = name, .count = plan->vector_count});
   finish(capture, &w, vector, plan->vector_count);
 }

@@ -10,14 +10,15 @@
  *
  *   offset size
  *        0    4 magic, the bytes 'L' 'C' 'M' 'G'
- *        4    4 version, 1
+ *        4    4 version, 2
  *        8    8 step
  *       16    4 rank
  *       20    4 ranks
  *       24    4 nodes
  *       28    4 tensors, 1 to 65536
  *       32      for each tensor: u32 length of its name (1 to 127), the name,
- *               u64 count
+ *               u64 count, u64 rows, u64 columns of one that was added as a matrix, row by row;
+ *               0, 0 of others (version 1 has no rows and columns)
  *               zeros up to a multiple of 64 from the start of the file
  *               the values of all tensors, float32, one after the other
  *             8 XXH3-64 of every byte before
@@ -58,6 +59,12 @@ void lcomm_capture_describe(lcomm_capture *capture, int rank, int ranks, int nod
  * be had, and nothing is captured. */
 typedef const void *(*lcomm_captured_values)(void *owner);
 
+/* One tensor of a bucket; 0 rows: it has no shape. */
+typedef struct lcomm_captured_tensor {
+  const char *name;
+  uint64_t count, rows, columns;
+} lcomm_captured_tensor;
+
 /* A bucket whose tensors have just been staged in. Everything is a view. */
 typedef struct lcomm_captured_bucket {
   uint64_t step;
@@ -67,8 +74,7 @@ typedef struct lcomm_captured_bucket {
   uint64_t count; /* of float32 elements at `values` */
   lcomm_captured_values values;
   void *owner; /* of the values */
-  /* Name and count of tensor `index`. */
-  const char *(*tensor)(const void *bucket, size_t index, uint64_t *count);
+  lcomm_captured_tensor (*tensor)(const void *bucket, size_t index);
   const void *bucket;
 } lcomm_captured_bucket;
 void lcomm_capture_bucket(lcomm_capture *capture, const lcomm_captured_bucket *it);

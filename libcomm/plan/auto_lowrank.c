@@ -8,8 +8,8 @@
 
 void lcomm_lowrank_sizes_add(lcomm_lowrank_sizes *sizes, uint64_t rows, uint64_t columns) {
   sizes->count += rows * columns;
-  sizes->left += LCOMM_AUTO_RANK * rows;
-  sizes->right += LCOMM_AUTO_RANK * columns;
+  sizes->rows += rows;
+  sizes->columns += columns;
   sizes->matrices++;
 }
 
@@ -45,11 +45,11 @@ double lcomm_lowrank_product_us(const lcomm_topo *topo, const lcomm_lowrank_size
 
 /* ----------------------------------------------------------------- rating */
 
-/* Factors travel as exact float32. */
+/* Of a factor with vectors of this length, which travels as exact float32. */
 static lcomm_status add_sum(const lcomm_plan_request *request, const lcomm_policy *policy,
-                            const lcomm_topo *topo, uint64_t count, double *us, lcomm_why *why) {
-  lcomm_codec_spec values = lcomm_auto_candidate(LCOMM_AUTO_LOWRANK);
-  lcomm_plan_request of = lcomm_lowrank_request(request, &values, count);
+                            const lcomm_topo *topo, uint64_t length, double *us, lcomm_why *why) {
+  lcomm_codec_spec by = lcomm_auto_candidate(LCOMM_AUTO_LOWRANK);
+  lcomm_plan_request of = lcomm_lowrank_request(request, &by, by.rank * length);
   lcomm_plan *plan = NULL;
   LCOMM_TRY(lcomm_plan_outline(&of, policy, topo, 0, 0, &plan, why));
   *us += lcomm_auto_predict_us(plan, topo, 0);
@@ -78,8 +78,8 @@ lcomm_status lcomm_lowrank_rate(const lcomm_plan_request *request, const lcomm_p
   lcomm_lowrank_rating it = {.product_us = lcomm_lowrank_product_us(topo, sizes)};
   it.us = it.product_us;
   LCOMM_TRY(rate_whole(request, policy, topo, &it, why));
-  LCOMM_TRY(add_sum(request, policy, topo, sizes->left, &it.us, why));
-  LCOMM_TRY(add_sum(request, policy, topo, sizes->right, &it.us, why));
+  LCOMM_TRY(add_sum(request, policy, topo, sizes->rows, &it.us, why));
+  LCOMM_TRY(add_sum(request, policy, topo, sizes->columns, &it.us, why));
   it.taken = topo->hidden_from >= LCOMM_AUTO_LOWRANK && pays(&it);
   *rating = it;
   return LCOMM_OK;

@@ -13,8 +13,8 @@
 
 /* The matrices of one vector together. */
 typedef struct lcomm_lowrank_sizes {
-  uint64_t count;       /* of elements */
-  uint64_t left, right; /* of the values of P and of Q */
+  uint64_t count; /* of elements */
+  uint64_t rows, columns;
   uint64_t matrices;
 } lcomm_lowrank_sizes;
 

@@ -48,10 +48,12 @@ static lcomm_status load_tensor(lcomm_run *run, const lcomm_bucket *bucket, lcom
   return run->backend->vectors->load(run, &gradient, tensor->before, place_of(bucket, tensor).data);
 }
 
-static const char *captured_tensor(const void *bucket, size_t index, uint64_t *count) {
+static lcomm_captured_tensor captured_tensor(const void *bucket, size_t index) {
   const lcomm_tensor *tensor = ((const lcomm_bucket *)bucket)->tensors[index];
-  *count = tensor->count;
-  return tensor->name;
+  return (lcomm_captured_tensor){.name = tensor->name,
+                                 .count = tensor->count,
+                                 .rows = tensor->rows,
+                                 .columns = tensor->columns};
 }
 
 static lcomm_status capture(const lcomm_bucket *bucket, lcomm_run *run) {

@@ -43,7 +43,7 @@ static void put_header(image *it, int step, int nodes, uint32_t tensors) {
   it->size = 0;
   memcpy(it->bytes, "LCMG", 4);
   it->size = 4;
-  put(it, 1, 4);
+  put(it, 2, 4);
   put(it, (uint64_t)step, 8);
   put(it, (uint64_t)mpi_rank, 4);
   put(it, (uint64_t)mpi_size, 4);
@@ -51,11 +51,18 @@ static void put_header(image *it, int step, int nodes, uint32_t tensors) {
   put(it, tensors, 4);
 }
 
-static void put_tensor(image *it, const char *name, uint64_t count) {
+static void put_matrix(image *it, const char *name, uint64_t count, uint64_t rows,
+                       uint64_t columns) {
   put(it, strlen(name), 4);
   memcpy(it->bytes + it->size, name, strlen(name));
   it->size += strlen(name);
   put(it, count, 8);
+  put(it, rows, 8);
+  put(it, columns, 8);
+}
+
+static void put_tensor(image *it, const char *name, uint64_t count) {
+  put_matrix(it, name, count, 0, 0);
 }
 
 static void put_zeros(image *it) {
@@ -168,9 +175,62 @@ static void capturing_changes_no_result(void) {
   remove_folder(&f);
 }
 
+/* The shape of a matrix is in its record, whatever it travels by, and its contribution is captured
+ * once, though low rank is two sums. A record with a name of so many bytes ends where values may
+ * begin. */
+#define LONG_NAME "a name of sixty-eight bytes, behind which no zeros come, or too many"
+
+enum { ROWS = 40, COLUMNS = 36, MATRIX = ROWS * COLUMNS };
+
+static void check_alone(const folder *f, int step, int bucket, const char *name, uint64_t rows) {
+  static image wanted;
+  float values[MATRIX];
+  fill_gradient(values, MATRIX, (uint64_t)(1 + step + 10 * bucket + 100 * mpi_rank));
+  put_header(&wanted, step, two_nodes(), 1);
+  put_matrix(&wanted, name, MATRIX, rows, rows > 0 ? COLUMNS : 0);
+  put_zeros(&wanted);
+  put_values(&wanted, values, MATRIX);
+  put_checksum(&wanted);
+  check_file(f, step, bucket, &wanted);
+}
+
+static void train_matrix(lcomm_comm *comm, int steps) {
+  static float data[2][MATRIX];
+  lcomm_tensor *tensors[2] = {NULL, NULL};
+  lcomm_tensor_add_shaped(comm, "w", data[0], ROWS, COLUMNS, LCOMM_FLOAT32, LCOMM_AVG, &tensors[0]);
+  lcomm_tensor_add(comm, LONG_NAME, data[1], MATRIX, LCOMM_FLOAT32, LCOMM_AVG, &tensors[1]);
+  for (int step = 0; step < steps; step++) {
+    for (int i = 0; i < 2; i++) {
+      fill_gradient(data[i], MATRIX, (uint64_t)(1 + step + 10 * i + 100 * mpi_rank));
+      lcomm_tensor_ready(comm, tensors[i]);
+    }
+    require(lcomm_tensors_wait(comm) == LCOMM_OK, "%s", lcomm_last_error(comm));
+  }
+}
+
+static void matrices_are_captured_with_their_shapes(void) {
+  static const char *const policies[] = {"net=lowrank:2 min=1 bucket=4K",
+                                         "net=int8 min=1 bucket=4K"};
+  for (int i = 0; i < 2; i++) {
+    folder f;
+    make_folder(&f);
+    ask(&f, "0,2");
+    lcomm_comm *comm = make_comm(policies[i], two_nodes());
+    train_matrix(comm, 3);
+    lcomm_destroy(comm);
+    ask_nothing();
+    for (int step = 0; step < 3; step += 2) {
+      check_alone(&f, step, 0, "w", ROWS);
+      check_alone(&f, step, 1, LONG_NAME, 0);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    require(count_files(&f, "") == 4 * mpi_size, "%d files", count_files(&f, ""));
+    remove_folder(&f);
+  }
+}
+
 /* -------------------------------------------------------------- plain calls */
 
-/* "reduce-scatter-10100" ends at byte 64 of a file. */
 enum { COUNT = 10100, SMALL = 10, CALL_MAX = 4 * COUNT };
 
 static void fill_call(float *values, uint64_t count, int step) {
@@ -311,6 +371,7 @@ static void a_list_that_is_none_is_refused_at_creation(void) {
 static const mpi_property properties[] = {
     PROPERTY(asked_steps_are_captured_as_they_came),
     PROPERTY(capturing_changes_no_result),
+    PROPERTY(matrices_are_captured_with_their_shapes),
     PROPERTY(plain_sums_are_captured_by_shape),
     PROPERTY(nothing_is_written_unless_asked),
     PROPERTY(a_folder_that_cannot_be_written_does_not_disturb),

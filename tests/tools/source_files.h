@@ -75,10 +75,11 @@ static inline bytes make_safetensors(const char *header) {
 }
 
 /* A capture of one tensor, its values and checksum still missing. */
-static inline bytes make_capture(const char *name, uint64_t count) {
+static inline bytes make_capture_of(int version, const char *name, uint64_t count, uint64_t rows,
+                                    uint64_t columns) {
   bytes b = {0};
   put_text(&b, "LCMG");
-  put_number(&b, 1, 4);
+  put_number(&b, (uint64_t)version, 4);
   put_number(&b, 123456, 8);
   put_number(&b, 2, 4); /* rank, ranks, nodes, tensors */
   put_number(&b, 6, 4);
@@ -87,10 +88,19 @@ static inline bytes make_capture(const char *name, uint64_t count) {
   put_number(&b, strlen(name), 4);
   put_text(&b, name);
   put_number(&b, count, 8);
+  if (version > 1) {
+    put_number(&b, rows, 8);
+    put_number(&b, columns, 8);
+  }
   while (b.size % 64 != 0) {
     put_number(&b, 0, 1);
   }
   return b;
+}
+
+/* Of the version without shapes. */
+static inline bytes make_capture(const char *name, uint64_t count) {
+  return make_capture_of(1, name, count, 0, 0);
 }
 
 static inline void put_checksum(bytes *b) {

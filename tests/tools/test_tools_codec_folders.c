@@ -155,6 +155,50 @@ static void values_of_a_capture_begin_at_a_multiple_of_64_bytes(void **state) {
   }
 }
 
+static void a_capture_has_the_shapes_of_matrices(void **state) {
+  static const struct {
+    uint64_t count, rows, columns;
+    bool good;
+  } cases[] = {{6, 2, 3, true},
+               {6, 6, 1, true},
+               {6, 0, 0, true},
+               {6, 3, 3, false},
+               {6, 0, 6, false},
+               {6, 6, 0, false},
+               {6, 4, 1, false},
+               {6, 1, 7, false},
+               {0, 1, 0, true},
+               {6, UINT64_MAX, 2, false},
+               {6, 2, 3 + (UINT64_C(1) << 63), false}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    bytes b = make_capture_of(2, "w", cases[i].count, cases[i].rows, cases[i].columns);
+    put_floats(&b, cases[i].count);
+    put_checksum(&b);
+    if (!cases[i].good) {
+      check_unparsed(lcomm_source_parse_capture, &b, LCOMM_ERR_WIRE, "rows and columns");
+      continue;
+    }
+    lcomm_source_contents contents = parse_good(lcomm_source_parse_capture, &b);
+    if (cases[i].count > 0) {
+      check_tensor(&contents, 0, "w", 0, cases[i].count);
+      assert_int_equal(contents.tensors[0].rows, cases[i].rows);
+      assert_int_equal(contents.tensors[0].columns, cases[i].columns);
+    }
+    lcomm_source_contents_free(&contents);
+  }
+}
+
+static void a_capture_that_ends_in_a_shape_is_refused(void **state) {
+  (void)state;
+  for (size_t size = 32 + 4 + 1 + 8; size < 32 + 4 + 1 + 24; size++) {
+    bytes b = make_capture_of(2, "w", 6, 2, 3);
+    b.size = size;
+    put_checksum(&b);
+    check_unparsed(lcomm_source_parse_capture, &b, LCOMM_ERR_WIRE, "tensor's shape");
+  }
+}
+
 /* 39 bytes have no room for a header and a checksum; here the checksum's first
  * byte is the last one of the header's number of tensors. */
 static void a_capture_shorter_than_its_header_is_refused(void **state) {
@@ -197,7 +241,7 @@ static void a_capture_whose_numbers_lie_is_refused(void **state) {
     uint64_t value;
     const char *phrase;
   } cases[] = {
-      {4, 4, 2, "version 2"},
+      {4, 4, 3, "version 3"},
       {16, 4, 6, "rank"},
       {20, 4, 0, "rank"},
       {20, 4, 2, "rank"},
@@ -331,6 +375,8 @@ static const struct CMUnitTest tests[] = {
     IN_FOLDER(a_meta_json_beside_a_raw_file_names_its_tensors),
     IN_FOLDER(a_capture_tells_where_it_comes_from),
     cmocka_unit_test(values_of_a_capture_begin_at_a_multiple_of_64_bytes),
+    cmocka_unit_test(a_capture_has_the_shapes_of_matrices),
+    cmocka_unit_test(a_capture_that_ends_in_a_shape_is_refused),
     cmocka_unit_test(a_capture_shorter_than_its_header_is_refused),
     cmocka_unit_test(a_damaged_capture_is_refused),
     cmocka_unit_test(a_capture_whose_numbers_lie_is_refused),

@@ -30,9 +30,10 @@
  * CAPTURE files hold the gradients of one bucket as the library saw them, one
  * file per step, bucket and rank, stepNNNNNN-bucketNNN-rankNNNN.lcg. Numbers
  * are little-endian:
- *   'L' 'C' 'M' 'G', u32 version 1, u64 step, u32 rank, u32 ranks, u32 nodes,
+ *   'L' 'C' 'M' 'G', u32 version 2, u64 step, u32 rank, u32 ranks, u32 nodes,
  *   u32 tensors (1 to 65536);
- *   per tensor: u32 length of the name (1 to 127), the name, u64 count;
+ *   per tensor: u32 length of the name (1 to 127), the name, u64 count, u64 rows, u64
+ *   columns (0, 0: no matrix; version 1, which is read as well, has neither);
  *   zeros up to a multiple of 64 bytes from the start of the file;
  *   the float32 values of all tensors, one after the other;
  *   u64 XXH3-64 of every byte before it. The file ends here.
@@ -79,7 +80,7 @@ typedef struct lcomm_source_tensor {
   uint64_t first;         /* index of its first value in the source */
   uint64_t count;         /* values, at least 1 */
   uint64_t offset;        /* of its first byte in the file; 0 in a synthetic source */
-  uint64_t rows, columns; /* of a matrix; 0: its list says nothing of a shape */
+  uint64_t rows, columns; /* of a matrix; 0: its file or list says nothing of a shape */
   lcomm_source_type type; /* in the file */
 } lcomm_source_tensor;
 

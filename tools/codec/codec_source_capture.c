@@ -8,13 +8,14 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { HEADER_SIZE = 32, VERSION = 1, ALIGNMENT = 64, CHECKSUM_SIZE = 8 };
+enum { HEADER_SIZE = 32, VERSION = 2, WITHOUT_SHAPES = 1, ALIGNMENT = 64, CHECKSUM_SIZE = 8 };
 
 /* Walks over the records; `at` never passes `size`, where the checksum is. */
 typedef struct reader {
   const lcomm_source_input *input;
   char *error;
   size_t at, size;
+  uint64_t version;
 } reader;
 
 static lcomm_status fail(const reader *self, const char *what) {
@@ -51,11 +52,11 @@ static lcomm_status read_header(reader *self, lcomm_source_capture *capture, uin
   if (self->input->size < HEADER_SIZE + CHECKSUM_SIZE || memcmp(bytes, magic, sizeof magic) != 0) {
     return fail(self, "does not begin with \"LCMG\", expected a captured bucket");
   }
-  uint64_t version = lcomm_source_number(bytes + 4, 4);
-  if (version != VERSION) {
+  self->version = lcomm_source_number(bytes + 4, 4);
+  if (self->version != VERSION && self->version != WITHOUT_SHAPES) {
     return lcomm_source_fail(self->error, LCOMM_ERR_UNSUPPORTED, self->input->path,
-                             "is a capture of version %llu, expected %d",
-                             (unsigned long long)version, VERSION);
+                             "is a capture of version %llu, expected %d or %d",
+                             (unsigned long long)self->version, WITHOUT_SHAPES, VERSION);
   }
   self->size = self->input->size - CHECKSUM_SIZE;
   lcomm_status status = check_checksum(self);
@@ -79,6 +80,21 @@ static lcomm_status read_header(reader *self, lcomm_source_capture *capture, uin
 
 /* ------------------------------------------------------------------ records */
 
+/* A matrix has all of the values. */
+static lcomm_status read_shape(reader *self, lcomm_source_entry *entry) {
+  if (self->version == WITHOUT_SHAPES) {
+    return LCOMM_OK;
+  }
+  if (!take_number(self, 8, &entry->rows) || !take_number(self, 8, &entry->columns)) {
+    return fail(self, "ends inside a tensor's shape");
+  }
+  uint64_t rows = entry->rows, columns = entry->columns;
+  bool fits = rows > 0 && entry->count % rows == 0 && entry->count / rows == columns;
+  return fits || (rows == 0 && columns == 0)
+             ? LCOMM_OK
+             : fail(self, "announces rows and columns that are not those of its values");
+}
+
 /* Offsets count from the first value until all records are read. */
 static lcomm_status read_record(reader *self, uint64_t *values, lcomm_source_contents *contents) {
   uint64_t length = 0;
@@ -91,6 +107,10 @@ static lcomm_status read_record(reader *self, uint64_t *values, lcomm_source_con
   self->at += (size_t)length;
   if (!take_number(self, 8, &entry.count)) {
     return fail(self, "ends inside a tensor's record");
+  }
+  lcomm_status status = read_shape(self, &entry);
+  if (status != LCOMM_OK) {
+    return status;
   }
   if (entry.count > self->size / 4 - *values) {
     return fail(self, "announces more values than it has room for");
