@@ -22,6 +22,10 @@ static void check_workload(simulate_workload *workload) {
   fuzz_require(workload->count > 0, "a workload has tensors");
   for (size_t i = 0; i < workload->count; i++) {
     fuzz_require(workload->tensors[i].count > 0, "tensors have elements");
+    fuzz_require(workload->tensors[i].rows == 0 ||
+                     workload->tensors[i].rows * workload->tensors[i].columns ==
+                         workload->tensors[i].count,
+                 "matrices have all of their elements");
     fuzz_require(memchr(workload->tensors[i].name, '\0', SIMULATE_TENSOR_NAME_MAX) != NULL,
                  "names end");
     parameters += workload->tensors[i].count;

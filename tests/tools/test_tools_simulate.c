@@ -254,12 +254,16 @@ static void a_formula_spreads_parameters_and_time(void **state) {
 static void a_workload_is_read_in_its_order(void **state) {
   (void)state;
   static const char text[] = "{\"forward_us\": 5, \"tensors\": [{\"name\": \"b\", \"count\": 3, "
-                             "\"backward_us\": 2}, {\"count\": 4}]}";
+                             "\"backward_us\": 2}, {\"count\": 4}, {\"count\": 6, \"rows\": 2, "
+                             "\"columns\": 3}]}";
   char why[SIMULATE_WHY_MAX];
   simulate_workload workload;
   assert_true(simulate_workload_parse(text, strlen(text), &workload, why));
-  assert_int_equal(workload.count, 2);
+  assert_int_equal(workload.count, 3);
   assert_string_equal(workload.tensors[0].name, "b");
+  assert_int_equal(workload.tensors[0].rows, 0);
+  assert_int_equal(workload.tensors[2].rows, 2);
+  assert_int_equal(workload.tensors[2].columns, 3);
   assert_int_equal(workload.tensors[1].count, 4);
   assert_int_equal(simulate_workload_compute(&workload), 7000000);
   simulate_workload_free(&workload);
@@ -267,20 +271,26 @@ static void a_workload_is_read_in_its_order(void **state) {
 
 static void a_bad_workload_is_refused_with_a_sentence(void **state) {
   (void)state;
-  static const char *const bad[] = {"",
-                                    "3",
-                                    "{}",
-                                    "{\"tensors\": []}",
-                                    "{\"tensors\": [3]}",
-                                    "{\"tensors\": [{\"count\": 0}]}",
-                                    "{\"tensors\": [{\"count\": 1.5}]}",
-                                    "{\"tensors\": [{\"count\": -4}]}",
-                                    "{\"tensors\": [{\"count\": 1e300}]}",
-                                    "{\"tensors\": [{\"count\": 4, \"backward_us\": -1}]}",
-                                    "{\"tensors\": [{\"count\": 4, \"backward_us\": 1e300}]}",
-                                    "{\"tensors\": [{\"count\": 4, \"name\": 7}]}",
-                                    "{\"tensors\": [{\"count\": 17592186044416}, {\"count\": 1}]}",
-                                    "{\"forward_us\": \"x\", \"tensors\": [{\"count\": 4}]}"};
+  static const char *const bad[] = {
+      "",
+      "3",
+      "{}",
+      "{\"tensors\": []}",
+      "{\"tensors\": [3]}",
+      "{\"tensors\": [{\"count\": 0}]}",
+      "{\"tensors\": [{\"count\": 1.5}]}",
+      "{\"tensors\": [{\"count\": -4}]}",
+      "{\"tensors\": [{\"count\": 1e300}]}",
+      "{\"tensors\": [{\"count\": 4, \"backward_us\": -1}]}",
+      "{\"tensors\": [{\"count\": 4, \"backward_us\": 1e300}]}",
+      "{\"tensors\": [{\"count\": 4, \"name\": 7}]}",
+      "{\"tensors\": [{\"count\": 4, \"rows\": 4}]}",
+      "{\"tensors\": [{\"count\": 4, \"rows\": 2, \"columns\": 3}]}",
+      "{\"tensors\": [{\"count\": 4, \"rows\": -2, \"columns\": -2}]}",
+      "{\"tensors\": [{\"count\": 3, \"rows\": 1.5, \"columns\": 2}]}",
+      "{\"tensors\": [{\"count\": 4, \"rows\": \"2\", \"columns\": 2}]}",
+      "{\"tensors\": [{\"count\": 17592186044416}, {\"count\": 1}]}",
+      "{\"forward_us\": \"x\", \"tensors\": [{\"count\": 4}]}"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     char why[SIMULATE_WHY_MAX] = "";
     simulate_workload workload;

@@ -112,9 +112,9 @@ static bool choose_communication(simulate_engine *engine, uint32_t rank, simulat
 
 /* Copies into the tensors of the next bucket; the first part of a step is none. */
 static simulate_time fill_work(simulate_engine *engine, uint32_t rank) {
-  const simulate_rank *it = &engine->ranks[rank];
-  bool fills = it->forward_over && it->buckets_begun < engine->world->bucket_count;
-  return fills ? simulate_touch_fill(engine, rank, it->buckets_begun) : 0;
+  uint32_t next = simulate_engine_awaited(engine, rank);
+  bool fills = engine->ranks[rank].forward_over && next < engine->world->bucket_count;
+  return fills ? simulate_touch_fill(engine, rank, next) : 0;
 }
 
 /* Until the next bucket may begin. */
@@ -128,8 +128,9 @@ static simulate_time backward_work(simulate_engine *engine, uint32_t rank) {
   }
   simulate_time work = 0;
   size_t last = engine->workload->count - 1;
-  if (it->buckets_begun < engine->world->bucket_count) {
-    last = engine->world->buckets[it->buckets_begun].last_tensor;
+  uint32_t next = simulate_engine_awaited(engine, rank);
+  if (next < engine->world->bucket_count) {
+    last = engine->world->buckets[next].last_tensor;
   }
   for (size_t i = it->tensor; i <= last; i++) {
     work += engine->workload->tensors[i].backward;
@@ -239,14 +240,10 @@ static void end_backward(simulate_engine *engine, uint32_t rank) {
     return;
   }
   simulate_engine_note(engine, rank);
-  uint32_t first = it->training_step * engine->world->bucket_count;
-  bool all = it->buckets_begun == engine->world->bucket_count;
-  it->tensor =
-      all ? engine->workload->count : engine->world->buckets[it->buckets_begun].last_tensor + 1;
-  while (it->buckets_begun < engine->world->bucket_count &&
-         engine->world->buckets[it->buckets_begun].last_tensor < it->tensor) {
-    simulate_run_begin(engine, rank, first + it->buckets_begun++);
-  }
+  uint32_t next = simulate_engine_awaited(engine, rank);
+  bool all = next == engine->world->bucket_count;
+  it->tensor = all ? engine->workload->count : engine->world->buckets[next].last_tensor + 1;
+  simulate_engine_begin(engine, rank);
   simulate_engine_look(engine, rank);
 }
 

@@ -10,7 +10,7 @@
 
 #include "libcomm/plan/eligibility.h"
 #include "libcomm/plan/policy_match.h"
-#include "tools/simulation/simulate_world.h"
+#include "tools/simulation/simulate_lowrank.h"
 
 typedef struct grouping {
   const simulate_world_request *request;
@@ -25,7 +25,9 @@ static lcomm_named_data policy_of(const grouping *it, const simulate_tensor *ten
                            .dtype = it->request->dtype,
                            .op = LCOMM_SUM,
                            .ranks = it->request->topo->size,
-                           .name = tensor->name};
+                           .name = tensor->name,
+                           .rows = tensor->rows,
+                           .columns = tensor->columns};
   return lcomm_eligibility_of_name(it->request->policy, it->named, &call);
 }
 
@@ -75,13 +77,15 @@ static bool add_tensor(grouping *it, size_t index) {
     bucket->net = policy.net;
   }
   bucket->count += tensor->count;
+  lcomm_lowrank_sizes_add(&bucket->matrices, tensor->rows, tensor->columns);
   bucket->last_tensor = index;
   return add_end(bucket);
 }
 
 static bool has_shape_of(const simulate_bucket *a, const simulate_bucket *b) {
   return a->count == b->count && a->exact == b->exact && a->segments == b->segments &&
-         lcomm_codec_spec_equal(&a->net, &b->net) &&
+         a->sum == b->sum && a->matrices.rows == b->matrices.rows &&
+         a->matrices.columns == b->matrices.columns && lcomm_codec_spec_equal(&a->net, &b->net) &&
          memcmp(a->segment_ends, b->segment_ends, a->segments * sizeof *a->segment_ends) == 0;
 }
 
@@ -104,17 +108,39 @@ static void number_shapes(grouping *it, uint32_t *first) {
   }
 }
 
+lcomm_plan_request simulate_bucket_request(const simulate_world_request *request,
+                                           const simulate_bucket *bucket) {
+  lcomm_plan_request it = {
+      .collective = LCOMM_COLLECTIVE_ALLREDUCE, .count = bucket->count, .dtype = request->dtype};
+  if (bucket->sum != SIMULATE_SUM_WHOLE) {
+    return simulate_lowrank_request(&it, bucket);
+  }
+  if (!request->calls) {
+    it.error_feedback = true;
+    it.exact = bucket->exact;
+    it.net = bucket->net;
+    it.segment_ends = bucket->segment_ends;
+    it.segments = bucket->segments;
+  }
+  return it;
+}
+
 simulate_bucket *simulate_buckets_make(const simulate_world_request *request, uint32_t *count,
                                        char *why) {
   grouping it = {.request = request, .named = lcomm_match_named(request->policy, "")};
-  it.buckets = calloc(request->workload->count, sizeof *it.buckets);
-  uint32_t *first = calloc(request->workload->count, sizeof *first);
+  it.buckets = calloc(2 * request->workload->count, sizeof *it.buckets); /* with second sums */
+  uint32_t *first = calloc(2 * request->workload->count, sizeof *first);
   bool good = it.buckets && first;
   for (size_t i = 0; good && i < request->workload->count; i++) {
     good = add_tensor(&it, i);
   }
   if (!good) {
     snprintf(why, SIMULATE_WHY_MAX, "out of memory for %zu tensors", request->workload->count);
+    simulate_buckets_free(it.buckets, it.count);
+    free(first);
+    return NULL;
+  }
+  if (!simulate_lowrank_split(request, it.buckets, &it.count, why)) {
     simulate_buckets_free(it.buckets, it.count);
     free(first);
     return NULL;

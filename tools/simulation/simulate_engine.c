@@ -31,6 +31,31 @@ void simulate_engine_note(simulate_engine *engine, uint32_t rank) {
   }
 }
 
+uint32_t simulate_engine_awaited(const simulate_engine *engine, uint32_t rank) {
+  const simulate_rank *it = &engine->ranks[rank];
+  uint32_t bucket = it->buckets_begun;
+  while (bucket < engine->world->bucket_count &&
+         engine->world->buckets[bucket].last_tensor < it->tensor) {
+    bucket++;
+  }
+  return bucket;
+}
+
+static bool may_begin(const simulate_engine *engine, const simulate_rank *it, uint32_t id) {
+  const simulate_bucket *bucket = &engine->world->buckets[it->buckets_begun];
+  bool first_over = bucket->sum != SIMULATE_SUM_SECOND || !it->runs[id - 1];
+  return bucket->last_tensor < it->tensor && first_over;
+}
+
+void simulate_engine_begin(simulate_engine *engine, uint32_t rank) {
+  simulate_rank *it = &engine->ranks[rank];
+  uint32_t first = it->training_step * engine->world->bucket_count;
+  while (it->buckets_begun < engine->world->bucket_count &&
+         may_begin(engine, it, first + it->buckets_begun)) {
+    simulate_run_begin(engine, rank, first + it->buckets_begun++);
+  }
+}
+
 void simulate_engine_step(simulate_engine *engine, uint32_t rank) {
   simulate_rank *it = &engine->ranks[rank];
   simulate_engine_note(engine, rank);

@@ -185,6 +185,14 @@ static inline uint32_t simulate_agent_computes(uint32_t rank) {
 void simulate_engine_push(simulate_engine *engine, simulate_event_kind kind, simulate_time at,
                           uint32_t rank, uint32_t run, uint32_t step, uint64_t size);
 
+/* The bucket whose gradients are computed next: the first one, from those that have not begun on,
+ * that waits for some; bucket_count: none does. */
+uint32_t simulate_engine_awaited(const simulate_engine *engine, uint32_t rank);
+
+/* Begin, in their order, all buckets of a rank whose gradients are there; a second sum, and what is
+ * behind it, not before the first one is over. */
+void simulate_engine_begin(simulate_engine *engine, uint32_t rank);
+
 /* Begin the next training step of a rank. */
 void simulate_engine_step(simulate_engine *engine, uint32_t rank);
 
@@ -196,6 +204,11 @@ void simulate_engine_look(simulate_engine *engine, uint32_t rank);
 
 static inline bool simulate_computes(const simulate_engine *engine, const simulate_rank *rank) {
   return rank->tensor < engine->workload->count || !rank->forward_over;
+}
+
+/* The bucket whose arrays a bucket works on: the second of two sums has those of the first. */
+static inline uint32_t simulate_arrays_of(const simulate_engine *engine, uint32_t bucket) {
+  return bucket - (engine->world->buckets[bucket].sum == SIMULATE_SUM_SECOND);
 }
 
 static inline uint32_t simulate_bucket_of(const simulate_engine *engine, uint32_t id) {

@@ -59,6 +59,7 @@ static void end_run(simulate_engine *engine, uint32_t rank, uint32_t id) {
   it->buckets_active--;
   simulate_run_free(it->runs[id]);
   it->runs[id] = NULL;
+  simulate_engine_begin(engine, rank);
   simulate_engine_look(engine, rank);
 }
 

@@ -22,12 +22,19 @@ typedef struct simulate_speed {
   bool assumed;                              /* a guess, not measured */
 } simulate_speed;
 
+/* Low rank: bytes of the matrix a second, at rank 4: P = M Q; P orthonormal and Q = M' P; the
+ * result and the residual. */
+typedef struct simulate_lowrank_speed {
+  double project_gb_s, turn_gb_s, expand_gb_s;
+} simulate_lowrank_speed;
+
 typedef struct simulate_speeds {
   size_t count;
   simulate_speed codec[SIMULATE_SPEEDS_MAX];
   double copy_gb_s, sum_gb_s; /* of exact values: bytes of the destination */
   double launch_us;           /* of each computation, besides */
-  char source[128];           /* for people */
+  simulate_lowrank_speed lowrank;
+  char source[128]; /* for people */
 } simulate_speeds;
 
 /* Measured on one core of a server, as tools/bench/RESULTS.md has them. */

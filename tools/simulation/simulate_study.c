@@ -9,6 +9,7 @@
 
 #include "libcomm/topo/topo_file.h"
 #include "tools/common/tool_progress.h"
+#include "tools/simulation/simulate_lowrank.h"
 
 static const double PAYS = 1.01;
 
@@ -25,7 +26,8 @@ static void tell_costs(const simulate_settings *settings, const simulate_speeds 
   }
   for (int i = 1; i < LCOMM_AUTO_CODECS; i++) {
     lcomm_codec_spec choice = lcomm_auto_candidate(i);
-    simulate_speed speed = simulate_speeds_of(speeds, &choice);
+    simulate_speed speed =
+        choice.rank > 0 ? simulate_lowrank_speed_of(speeds) : simulate_speeds_of(speeds, &choice);
     topo->codec_cost[i] =
         (lcomm_codec_cost){.encode_gb_s = speed.encode_gb_s, .decode_gb_s = speed.decode_gb_s};
   }
@@ -39,7 +41,9 @@ static void describe(const simulate_world *world, simulate_case *it) {
   const simulate_program *program = simulate_world_program(world, largest, 0);
   snprintf(it->codec, sizeof it->codec, "%s", program->codec);
   snprintf(it->reason, sizeof it->reason, "%s", program->reason);
-  it->buckets = world->bucket_count;
+  for (uint32_t i = 0; i < world->bucket_count; i++) {
+    it->buckets += world->buckets[i].sum != SIMULATE_SUM_SECOND;
+  }
 }
 
 static bool simulate_traced(const simulate_study *study, const simulate_world *world,

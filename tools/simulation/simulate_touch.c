@@ -29,7 +29,7 @@ simulate_time simulate_touch_step(simulate_engine *engine, uint32_t rank, uint32
   if (!cache || step->work == 0) {
     return step->work;
   }
-  simulate_arrays *arrays = &engine->ranks[rank].arrays[bucket];
+  simulate_arrays *arrays = &engine->ranks[rank].arrays[simulate_arrays_of(engine, bucket)];
   double size = size_of(engine, rank, bucket), vector = step->vector, residual = step->residual;
   double there =
       vector * (step->is_again ? simulate_cache_again(cache, vector * size)
@@ -47,8 +47,9 @@ simulate_time simulate_touch_copy(simulate_engine *engine, uint32_t rank, uint32
   if (!cache) {
     return pass->memory;
   }
-  double there = simulate_cache_touch(cache, &engine->ranks[rank].arrays[bucket].vector,
-                                      size_of(engine, rank, bucket), 1);
+  double there = simulate_cache_touch(
+      cache, &engine->ranks[rank].arrays[simulate_arrays_of(engine, bucket)].vector,
+      size_of(engine, rank, bucket), 1);
   return between(pass->memory, pass->cache, there);
 }
 
@@ -58,7 +59,7 @@ simulate_time simulate_touch_fill(simulate_engine *engine, uint32_t rank, uint32
   if (!cache) {
     return fill->memory;
   }
-  simulate_arrays *arrays = &engine->ranks[rank].arrays[bucket];
+  simulate_arrays *arrays = &engine->ranks[rank].arrays[simulate_arrays_of(engine, bucket)];
   double size = size_of(engine, rank, bucket);
   double there = simulate_cache_touch(cache, &arrays->source, size, 1) +
                  simulate_cache_touch(cache, &arrays->vector, size, 1);
@@ -68,7 +69,8 @@ simulate_time simulate_touch_fill(simulate_engine *engine, uint32_t rank, uint32
 void simulate_touch_made(simulate_engine *engine, uint32_t rank, uint32_t bucket) {
   simulate_cache *cache = simulate_cache_of(engine, rank);
   if (cache) {
-    simulate_cache_touch(cache, &engine->ranks[rank].arrays[bucket].vector,
+    simulate_cache_touch(cache,
+                         &engine->ranks[rank].arrays[simulate_arrays_of(engine, bucket)].vector,
                          size_of(engine, rank, bucket), 1);
   }
 }

@@ -82,6 +82,24 @@ static bool read_number(const cJSON *object, const char *key, double most, doubl
   return (!item || cJSON_IsNumber(item)) && *value >= 0 && *value <= most;
 }
 
+/* Of the tensor that was added last; a matrix has all of its elements. */
+static bool add_shape(const cJSON *item, simulate_workload *workload, char *why) {
+  simulate_tensor *it = &workload->tensors[workload->count - 1];
+  double rows = 0, columns = 0, most = (double)SIMULATE_PARAMETERS_MAX;
+  bool read =
+      read_number(item, "rows", most, &rows) && read_number(item, "columns", most, &columns);
+  bool none = !(rows > 0) && !(columns > 0);
+  if (!read || rows != floor(rows) || (!none && rows * columns != (double)it->count)) {
+    snprintf(why, SIMULATE_WHY_MAX,
+             "tensor %zu wants \"rows\" and \"columns\" whose product is its \"count\", or neither",
+             workload->count - 1);
+    return false;
+  }
+  it->rows = (uint64_t)rows;
+  it->columns = (uint64_t)columns;
+  return true;
+}
+
 static bool add_tensor(const cJSON *item, simulate_workload *workload, char *why) {
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(item, "name");
   double count = 0, backward_us = 0;
@@ -96,7 +114,7 @@ static bool add_tensor(const cJSON *item, simulate_workload *workload, char *why
              workload->count);
     return false;
   }
-  return true;
+  return add_shape(item, workload, why);
 }
 
 static bool take(const cJSON *root, simulate_workload *workload, char *why) {

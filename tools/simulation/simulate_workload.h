@@ -19,6 +19,7 @@ enum {
 typedef struct simulate_tensor {
   char name[SIMULATE_TENSOR_NAME_MAX];
   uint64_t count;
+  uint64_t rows, columns; /* of a matrix; 0: it has no shape */
   simulate_time backward; /* until its gradient is there, after that of the one before */
 } simulate_tensor;
 
@@ -36,7 +37,8 @@ bool simulate_workload_formula(uint64_t parameters, uint64_t tensor_count, doubl
                                simulate_workload *workload);
 
 /* {"forward_us": 1000, "tensors": [{"name": "fc.weight", "count": 1000, "backward_us": 20}, ...]},
- * in the order of backward. false with a sentence in `why` (SIMULATE_WHY_MAX bytes). */
+ * in the order of backward; those with "rows" and "columns" are matrices. false with a sentence in
+ * `why` (SIMULATE_WHY_MAX bytes). */
 bool simulate_workload_parse(const char *text, size_t length, simulate_workload *workload,
                              char *why);
 bool simulate_workload_read(const char *path, simulate_workload *workload, char *why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "tools/simulation/simulate_world.h"
+#include "tools/simulation/simulate_lowrank.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,25 +39,11 @@ static bool is_even(const lcomm_topo *topo) {
 
 /* --------------------------------------------------------------- programs */
 
-static lcomm_plan_request request_of(const simulate_world_request *request,
-                                     const simulate_bucket *bucket) {
-  lcomm_plan_request it = {
-      .collective = LCOMM_COLLECTIVE_ALLREDUCE, .count = bucket->count, .dtype = request->dtype};
-  if (!request->calls) {
-    it.error_feedback = true;
-    it.exact = bucket->exact;
-    it.net = bucket->net;
-    it.segment_ends = bucket->segment_ends;
-    it.segments = bucket->segments;
-  }
-  return it;
-}
-
 static bool make_program(const simulate_world_request *request, const simulate_bucket *bucket,
                          int rank, simulate_program *program, char *why) {
   lcomm_why reason;
   lcomm_plan *plan = NULL;
-  lcomm_plan_request it = request_of(request, bucket);
+  lcomm_plan_request it = simulate_bucket_request(request, bucket);
   if (lcomm_plan_create(&it, request->policy, request->topo, rank, &plan, &reason) != LCOMM_OK) {
     snprintf(why, SIMULATE_WHY_MAX, "no plan: %.480s", reason.text);
     return false;
@@ -65,6 +51,9 @@ static bool make_program(const simulate_world_request *request, const simulate_b
   bool made =
       simulate_program_make(plan, request->topo, request->speeds, request->cached, program, why);
   lcomm_plan_destroy(plan);
+  if (made && bucket->sum != SIMULATE_SUM_WHOLE) {
+    simulate_lowrank_dress(request, bucket, program);
+  }
   return made;
 }
 

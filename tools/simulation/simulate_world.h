@@ -11,6 +11,7 @@
  * (schedules whose pairs differ in a bit). Programs of some other nodes are compared with node
  * 0's, so a schedule that is not symmetric is found and not simulated by one node. */
 
+#include "libcomm/plan/auto_lowrank.h"
 #include "tools/simulation/simulate_program.h"
 #include "tools/simulation/simulate_workload.h"
 
@@ -22,6 +23,13 @@ typedef enum simulate_symmetry {
   SIMULATE_SYMMETRY_OFF
 } simulate_symmetry;
 
+/* How a bucket is summed: as it is, or by low rank in two sums. Each of these is a bucket here. */
+typedef enum simulate_sum {
+  SIMULATE_SUM_WHOLE,
+  SIMULATE_SUM_FIRST,
+  SIMULATE_SUM_SECOND
+} simulate_sum;
+
 /* A bucket: tensors that travel together, as the library fuses them. */
 typedef struct simulate_bucket {
   uint64_t count;
@@ -31,6 +39,8 @@ typedef struct simulate_bucket {
   bool exact;
   lcomm_codec_spec net;
   uint32_t shape; /* buckets of one shape have the same programs */
+  simulate_sum sum;
+  lcomm_lowrank_sizes matrices; /* where all of its tensors are some */
 } simulate_bucket;
 
 typedef struct simulate_world {
@@ -76,6 +86,10 @@ lcomm_status simulate_world_pose(int nodes, int ranks, lcomm_topo *topo, char *w
 simulate_bucket *simulate_buckets_make(const simulate_world_request *request, uint32_t *count,
                                        char *why);
 void simulate_buckets_free(simulate_bucket *buckets, uint32_t count);
+
+/* What is asked of ranks for a bucket. */
+lcomm_plan_request simulate_bucket_request(const simulate_world_request *request,
+                                           const simulate_bucket *bucket);
 
 /* Find the receiver of every message of one shape. `mirror`: which node's messages come back.
  * Blocks of nodes rotate, and nodes in their block. */
