@@ -108,7 +108,7 @@ bool simulate_report_print(const simulate_study *study, FILE *file, bool colours
   print_verdicts(study, file);
   print_failures(study, file);
   if (assumed) {
-    fputs("speeds of top-k's sums, int4, int2, sign, fp8e5m2, low rank and of the lossless stage are "
+    fputs("speeds of top-k's sums, int4, int2, sign, fp8e5m2, low rank and the lossless stage are "
           "assumed where --speeds has none\n",
           file);
   }
