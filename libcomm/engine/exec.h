@@ -19,6 +19,7 @@
 #include "libcomm/engine/engine.h"
 #include "libcomm/engine/feedback_state.h"
 #include "libcomm/engine/payload.h"
+#include "libcomm/observe/trace.h"
 
 /* What ranks have to mean alike by an operation, besides the calls before it. */
 typedef struct lcomm_run_terms {
@@ -54,11 +55,10 @@ typedef struct lcomm_operation_data {
   double before, after; /* factors; the caller of the operation has applied `before` */
   uint64_t factors;     /* a hash of those of a bucket's tensors; 0: all are 1 */
   lcomm_op_kind op_kind;
-  uint64_t residual; /* which one, see lcomm_run_terms */
-  /* Elements of the exact sum that one of these stands for, in statistics; 0: it is one of them. */
-  double stands_for;
-  const char *name; /* of the data, for traces; NULL: none. Stays valid. */
-  bool on_stream;   /* it is in order with a stream of the program */
+  uint64_t residual;         /* which one, see lcomm_run_terms */
+  lcomm_trace_factor factor; /* what of matrices is summed, for statistics and traces */
+  const char *name;          /* of the data, for traces; NULL: none. Stays valid. */
+  bool on_stream;            /* it is in order with a stream of the program */
   /* After the last step: bring the result to where it is wanted, by the backend's operations.
    * NULL: it is there. An error is one of the communicator. */
   lcomm_status (*stage_out)(lcomm_run *run);

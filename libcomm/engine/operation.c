@@ -121,10 +121,16 @@ lcomm_summary_row *lcomm_operation_row(lcomm_comm *comm, const lcomm_operation *
   return lcomm_summary_find(&comm->observers.summary, run->plan->collective, run->terms.op_kind);
 }
 
-/* What its sum would have sent without a codec. */
+/* What its sum would have sent without a codec: an element of both factors together stands for some
+ * of the matrices. */
 static uint64_t exact_bytes(const lcomm_run *run, lcomm_link link) {
-  double bytes = (double)run->stats.exact_bytes[link], stands_for = run->data.stands_for;
-  return stands_for > 0 ? (uint64_t)(stands_for * bytes) : run->stats.exact_bytes[link];
+  const lcomm_trace_factor *factor = &run->data.factor;
+  uint64_t bytes = run->stats.exact_bytes[link];
+  if (factor->sum == 0) {
+    return bytes;
+  }
+  double values = (double)factor->rank * (double)(factor->rows + factor->columns);
+  return (uint64_t)((double)bytes * (double)factor->elements / values);
 }
 
 /* Add the operation's statistics to those of the communicator. */
@@ -171,7 +177,8 @@ static void trace_operation(const lcomm_comm *comm, const lcomm_operation *opera
                              .sequence = operation->sequence,
                              .peer = -1,
                              .bytes = plan->count * lcomm_dtype_size(plan->dtype),
-                             .name = operation->run->data.name};
+                             .name = operation->run->data.name,
+                             .factor = operation->run->data.factor};
   lcomm_trace_add(comm->observers.trace, &event);
 }
 

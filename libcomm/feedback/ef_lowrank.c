@@ -212,7 +212,15 @@ lcomm_codec_spec lcomm_ef_lowrank_codec(const lcomm_ef *ef) {
   return codec;
 }
 
-double lcomm_ef_lowrank_stands_for(const lcomm_ef *ef) {
+lcomm_trace_factor lcomm_ef_lowrank_factor(const lcomm_ef *ef, const lcomm_run *run) {
   const lcomm_ef_lowrank *it = &ef->lowrank;
-  return (double)ef->request.count / (double)(it->left.count + it->right.count);
+  bool first = lcomm_ef_lowrank_is_first(ef, run), second = lcomm_ef_lowrank_is_second(ef, run);
+  if (!first && !second) {
+    return (lcomm_trace_factor){.sum = 0};
+  }
+  return (lcomm_trace_factor){.sum = first ? 1 : 2,
+                              .rank = it->rank,
+                              .elements = ef->request.count,
+                              .rows = it->left.count / it->rank,
+                              .columns = it->right.count / it->rank};
 }

@@ -97,7 +97,7 @@ lcomm_status lcomm_ef_lowrank_finish(struct lcomm_ef *ef, lcomm_run *run);
 /* As a policy would name it. */
 lcomm_codec_spec lcomm_ef_lowrank_codec(const struct lcomm_ef *ef);
 
-/* How many elements of the vector one of a factor stands for. */
-double lcomm_ef_lowrank_stands_for(const struct lcomm_ef *ef);
+/* What an operation with `run` sums of the matrices, if it does. */
+lcomm_trace_factor lcomm_ef_lowrank_factor(const struct lcomm_ef *ef, const lcomm_run *run);
 
 #endif

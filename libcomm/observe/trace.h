@@ -67,6 +67,13 @@ typedef struct lcomm_trace_guard {
   uint64_t waited;
 } lcomm_trace_guard;
 
+/* Of LCOMM_TRACE_OPERATION, where it sums factors of matrices (low rank). */
+typedef struct lcomm_trace_factor {
+  uint32_t sum;                     /* 1: of P, 2: of Q, behind it; 0: no such operation */
+  uint32_t rank;                    /* 1 and more */
+  uint64_t elements, rows, columns; /* of all matrices together; 1 and more */
+} lcomm_trace_factor;
+
 typedef struct lcomm_trace_event {
   lcomm_trace_kind kind;
   double begin_s, end_s; /* of lcomm_clock_s(); of a message: posted, over */
@@ -82,6 +89,7 @@ typedef struct lcomm_trace_event {
   const char *codec;     /* copied; NULL: none */
   uint64_t waited;       /* of ENCODE: entries of top-k that found no room */
   lcomm_trace_guard guard;
+  lcomm_trace_factor factor;
 } lcomm_trace_event;
 
 /* As the environment says; *trace is NULL when LCOMM_TRACE is not set, and then

@@ -215,6 +215,12 @@ static void put_guard(lcomm_trace_line *line, const lcomm_trace_guard *guard) {
   lcomm_trace_put(line, ",\"waited\":%llu", (unsigned long long)guard->waited);
 }
 
+static void put_factor(lcomm_trace_line *line, const lcomm_trace_factor *factor) {
+  lcomm_trace_put(line, ",\"sum\":%u,\"rank\":%u,\"elements\":%llu,\"rows\":%llu,\"columns\":%llu",
+                  factor->sum, factor->rank, (unsigned long long)factor->elements,
+                  (unsigned long long)factor->rows, (unsigned long long)factor->columns);
+}
+
 void lcomm_trace_format_event(lcomm_trace_line *line, const lcomm_trace_event *event,
                               const lcomm_trace_place *place) {
   bool whole = event->kind == LCOMM_TRACE_OPERATION;
@@ -246,6 +252,9 @@ void lcomm_trace_format_event(lcomm_trace_line *line, const lcomm_trace_event *e
   }
   if (event->kind == LCOMM_TRACE_GUARD) {
     put_guard(line, &event->guard);
+  }
+  if (event->factor.sum > 0) {
+    put_factor(line, &event->factor);
   }
   lcomm_trace_put(line, "}}");
 }

@@ -117,8 +117,7 @@ static lcomm_status start_sum(lcomm_bucket *bucket) {
                                .after = 1,
                                .factors = hash_factors(bucket),
                                .op_kind = LCOMM_OP_KIND_BUCKET,
-                               .stands_for =
-                                   first || second ? lcomm_ef_lowrank_stands_for(&bucket->ef) : 0,
+                               .factor = lcomm_ef_lowrank_factor(&bucket->ef, bucket->run),
                                .name = second ? bucket->second_name : bucket->name,
                                .stage_out = lcomm_bucket_stage_out,
                                .owner = bucket};

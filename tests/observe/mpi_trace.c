@@ -109,9 +109,31 @@ static void messages_between_two_ranks_are_events(void) {
   end(NUMBER);
 }
 
+static void both_sums_of_low_rank_say_what_matrices_they_are_of(void) {
+  enum { ROWS = 96, COLUMNS = 64, NUMBER = 4 };
+  static float data[ROWS * COLUMNS];
+  lcomm_tensor *tensor = NULL;
+  begin();
+  lcomm_comm *comm = make_comm("net=lowrank:2 min=1", 2);
+  require(lcomm_tensor_add_shaped(comm, "w", data, ROWS, COLUMNS, LCOMM_FLOAT32, LCOMM_AVG,
+                                  &tensor) == LCOMM_OK &&
+              lcomm_tensor_ready(comm, tensor) == LCOMM_OK && lcomm_tensors_wait(comm) == LCOMM_OK,
+          "%s", lcomm_last_error(comm));
+  require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+  require(has_event(NUMBER, "\"tensor\":\"w\",\"sum\":1,\"rank\":2,\"elements\":6144,\"rows\":96,"
+                            "\"columns\":64}"),
+          "no event of the first sum");
+  require(has_event(NUMBER, "\"tensor\":\"w, second sum\",\"sum\":2,\"rank\":2,\"elements\":6144,"
+                            "\"rows\":96,\"columns\":64}"),
+          "no event of the second sum");
+  MPI_Barrier(MPI_COMM_WORLD);
+  end(NUMBER);
+}
+
 static const mpi_property properties[] = {
     PROPERTY(a_rank_that_waits_writes_what_it_did),
     PROPERTY(a_progress_thread_writes_what_it_did),
     PROPERTY(messages_between_two_ranks_are_events),
+    PROPERTY(both_sums_of_low_rank_say_what_matrices_they_are_of),
 };
 RUN_PROPERTIES(mpi_property_main_threads, properties)

@@ -100,6 +100,28 @@ static void an_event_says_all_it_knows(void **state) {
   cJSON_Delete(events);
 }
 
+static void an_operation_says_of_what_matrices_its_factors_are(void **state) {
+  (void)state;
+  lcomm_trace *trace = make_trace("factors", 0, 4);
+  double now_s = lcomm_clock_s();
+  lcomm_trace_event event = make_event(LCOMM_TRACE_OPERATION, now_s, now_s + 0.002);
+  lcomm_trace_add(trace, &event);
+  event.factor = (lcomm_trace_factor){
+      .sum = 2, .rank = 4, .elements = 5000000000, .rows = 4096, .columns = 1024};
+  lcomm_trace_add(trace, &event);
+  lcomm_trace_destroy(trace);
+  cJSON *events = read_back("factors");
+  const cJSON *plain = args_of(find_event(events, "all-reduce", 0));
+  const cJSON *factor = args_of(find_event(events, "all-reduce", 1));
+  assert_false(cJSON_HasObjectItem(plain, "sum"));
+  assert_int_equal(number_of(factor, "sum"), 2);
+  assert_int_equal(number_of(factor, "rank"), 4);
+  assert_float_equal(number_of(factor, "elements"), 5e9, 0.5);
+  assert_int_equal(number_of(factor, "rows"), 4096);
+  assert_int_equal(number_of(factor, "columns"), 1024);
+  cJSON_Delete(events);
+}
+
 /* Control characters are not allowed in strings; some parsers let them pass. */
 static void require_no_control_characters(const char *path) {
   char *text = read_text(path);
@@ -243,6 +265,7 @@ static const struct CMUnitTest tests[] = {
     IN_FOLDER(files_are_named_by_rank_and_communicator),
     IN_FOLDER(nothing_is_written_unless_asked_for),
     IN_FOLDER(an_event_says_all_it_knows),
+    IN_FOLDER(an_operation_says_of_what_matrices_its_factors_are),
     IN_FOLDER(any_name_stays_valid_json),
     IN_FOLDER(events_past_the_memory_are_written_in_between),
     IN_FOLDER(events_that_overlap_take_rows_of_their_own),

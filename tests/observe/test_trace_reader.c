@@ -74,6 +74,38 @@ static void garbage_is_refused_with_a_sentence(void **state) {
   free(messages.all);
 }
 
+#define OPERATION_OF(args)                                                                         \
+  HEAD ",\n{\"name\":\"all-reduce\",\"cat\":\"operation\",\"ph\":\"X\",\"ts\":1,\"dur\":1,"        \
+       "\"pid\":0,"                                                                                \
+       "\"tid\":1,\"args\":{\"bytes\":64,\"operation\":\"all-reduce\",\"number\":1" args "}}\n]\n"
+#define FACTOR_OF(sum, rank, elements, rows, columns)                                              \
+  OPERATION_OF(",\"sum\":" sum ",\"rank\":" rank ",\"elements\":" elements ",\"rows\":" rows       \
+               ",\"columns\":" columns)
+
+static void factors_of_matrices_are_read_and_doubted(void **state) {
+  (void)state;
+  static const char *const good[] = {OPERATION_OF(""), FACTOR_OF("1", "4", "12", "3", "4"),
+                                     FACTOR_OF("2", "1", "90000", "300", "300")};
+  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    lcomm_trace_survey survey;
+    lcomm_trace_messages messages = {0};
+    char why[LCOMM_TRACE_WHY_MAX] = "";
+    write_text(in_folder("factor"), good[i]);
+    if (!lcomm_trace_survey_read(in_folder("factor"), 0, &survey, &messages, why)) {
+      fail_msg("%s", why);
+    }
+    free(messages.all);
+  }
+  require_refusal(FACTOR_OF("0", "4", "12", "3", "4"), "makes no sense");
+  require_refusal(FACTOR_OF("3", "4", "12", "3", "4"), "makes no sense");
+  require_refusal(FACTOR_OF("1", "0", "12", "3", "4"), "makes no sense");
+  require_refusal(FACTOR_OF("1", "4", "0", "3", "4"), "makes no sense");
+  require_refusal(FACTOR_OF("1", "4", "12", "13", "4"), "makes no sense");
+  require_refusal(FACTOR_OF("1", "4", "12", "3", "0"), "makes no sense");
+  require_refusal(FACTOR_OF("1", "4", "1e300", "3", "4"), "makes no sense");
+  require_refusal(OPERATION_OF(",\"sum\":1"), "makes no sense");
+}
+
 static void a_trace_cut_anywhere_is_read_as_far_as_it_goes(void **state) {
   (void)state;
   char *text = strdup(HEAD ",\n" SEND ",\n" SEND "\n]\n");
@@ -95,6 +127,7 @@ static void a_trace_cut_anywhere_is_read_as_far_as_it_goes(void **state) {
 
 static const struct CMUnitTest tests[] = {
     IN_FOLDER(garbage_is_refused_with_a_sentence),
+    IN_FOLDER(factors_of_matrices_are_read_and_doubted),
     IN_FOLDER(a_trace_cut_anywhere_is_read_as_far_as_it_goes),
 };
 RUN_TESTS(tests)

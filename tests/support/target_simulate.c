@@ -23,9 +23,10 @@ static void check_workload(simulate_workload *workload) {
   for (size_t i = 0; i < workload->count; i++) {
     fuzz_require(workload->tensors[i].count > 0, "tensors have elements");
     fuzz_require(workload->tensors[i].rows == 0 ||
-                     workload->tensors[i].rows * workload->tensors[i].columns ==
-                         workload->tensors[i].count,
-                 "matrices have all of their elements");
+                     (workload->tensors[i].columns > 0 &&
+                      workload->tensors[i].rows <= workload->tensors[i].count &&
+                      workload->tensors[i].columns <= workload->tensors[i].count),
+                 "matrices have no more rows and columns than elements");
     fuzz_require(memchr(workload->tensors[i].name, '\0', SIMULATE_TENSOR_NAME_MAX) != NULL,
                  "names end");
     parameters += workload->tensors[i].count;

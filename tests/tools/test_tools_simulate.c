@@ -305,40 +305,78 @@ static const char trace_text[] =
     "\"libcomm_trace\":1,\"rank\":0,\"size\":2,\"host\":\"h\",\"communicator\":1,\"process\":5,"
     "\"base_s\":3}},\n%s\n]\n";
 
-static void put_operation(char *text, size_t size, int number, double ts, double dur,
-                          const char *name) {
+static void put_sum(char *text, size_t size, int number, double ts, double dur, const char *name,
+                    const char *more) {
   size_t used = strlen(text);
   snprintf(text + used, size - used,
            "%s{\"name\":\"all-reduce\",\"cat\":\"operation\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,"
            "\"pid\":0,\"tid\":1,\"args\":{\"bytes\":4000,\"operation\":\"all-reduce\","
-           "\"number\":%d,\"tensor\":\"%s\"}}",
-           used > 0 ? ",\n" : "", ts, dur, number, name);
+           "\"number\":%d,\"tensor\":\"%s\"%s}}",
+           used > 0 ? ",\n" : "", ts, dur, number, name, more);
 }
 
-static void a_trace_says_when_gradients_were_made(void **state) {
-  (void)state;
-  char lines[4096] = "", why[SIMULATE_WHY_MAX] = "", path[] = "/tmp/simulate-trace-XXXXXX";
-  for (int step = 0; step < 3; step++) {
-    put_operation(lines, sizeof lines, 4 * step + 1, 100 * step + 30, 10, "a");
-    put_operation(lines, sizeof lines, 4 * step + 3, 100 * step + 50, 50, "b");
-  }
+static void put_operation(char *text, size_t size, int number, double ts, double dur,
+                          const char *name) {
+  put_sum(text, size, number, ts, dur, name, "");
+}
+
+static bool read_lines(const char *lines, simulate_workload *workload, char *why) {
+  char path[] = "/tmp/simulate-trace-XXXXXX";
   int handle = mkstemp(path);
   FILE *file = fdopen(handle, "w");
   assert_non_null(file);
   fprintf(file, trace_text, lines);
   fclose(file);
-  simulate_workload workload;
-  bool good = simulate_workload_read_trace(path, &workload, why);
+  bool good = simulate_workload_read_trace(path, workload, why);
   unlink(path);
-  if (!good) {
-    print_error("%s\n", why);
+  return good;
+}
+
+static void a_trace_says_when_gradients_were_made(void **state) {
+  (void)state;
+  char lines[4096] = "", why[SIMULATE_WHY_MAX] = "";
+  for (int step = 0; step < 3; step++) {
+    put_operation(lines, sizeof lines, 4 * step + 1, 100 * step + 30, 10, "a");
+    put_operation(lines, sizeof lines, 4 * step + 3, 100 * step + 50, 50, "b");
   }
-  assert_true(good);
+  simulate_workload workload;
+  if (!read_lines(lines, &workload, why)) {
+    fail_msg("%s", why);
+  }
   assert_int_equal(workload.count, 2);
   assert_int_equal(workload.tensors[0].count, 1000);
   assert_int_equal(workload.forward, 30 * UINT64_C(1000000));
   assert_int_equal(workload.tensors[0].backward, 0);
   assert_int_equal(workload.tensors[1].backward, 20 * UINT64_C(1000000));
+  simulate_workload_free(&workload);
+}
+
+/* Two sums of factors of 1000 x 200, between others. */
+static void both_sums_of_low_rank_are_one_tensor_with_a_shape(void **state) {
+  (void)state;
+  char lines[8192] = "", more[128], why[SIMULATE_WHY_MAX] = "";
+  for (int step = 0; step < 3; step++) {
+    put_operation(lines, sizeof lines, 8 * step + 1, 100 * step + 30, 10, "a");
+    for (int sum = 1; sum <= 2; sum++) {
+      snprintf(more, sizeof more,
+               ",\"sum\":%d,\"rank\":4,\"elements\":200000,\"rows\":1000,\"columns\":200", sum);
+      put_sum(lines, sizeof lines, 8 * step + 1 + 2 * sum, 100 * step + 40 + 10 * sum, 8,
+              sum == 1 ? "w" : "w, second sum", more);
+    }
+    put_operation(lines, sizeof lines, 8 * step + 7, 100 * step + 70, 10, "b");
+  }
+  simulate_workload workload;
+  if (!read_lines(lines, &workload, why)) {
+    fail_msg("%s", why);
+  }
+  assert_int_equal(workload.count, 3);
+  assert_string_equal(workload.tensors[1].name, "w");
+  assert_int_equal(workload.tensors[1].count, 200000);
+  assert_int_equal(workload.tensors[1].rows, 1000);
+  assert_int_equal(workload.tensors[1].columns, 200);
+  assert_int_equal(workload.tensors[1].backward, 20 * UINT64_C(1000000));
+  assert_int_equal(workload.tensors[2].rows, 0);
+  assert_int_equal(workload.tensors[2].backward, 20 * UINT64_C(1000000));
   simulate_workload_free(&workload);
 }
 
@@ -425,6 +463,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_workload_is_read_in_its_order),
     cmocka_unit_test(a_bad_workload_is_refused_with_a_sentence),
     cmocka_unit_test(a_trace_says_when_gradients_were_made),
+    cmocka_unit_test(both_sums_of_low_rank_are_one_tensor_with_a_shape),
     cmocka_unit_test(a_sweep_doubles),
     cmocka_unit_test(a_cache_here_is_that_of_this_machine),
     cmocka_unit_test(bad_options_are_refused_with_a_sentence),

@@ -78,6 +78,7 @@ static bool add_tensor(grouping *it, size_t index) {
   }
   bucket->count += tensor->count;
   lcomm_lowrank_sizes_add(&bucket->matrices, tensor->rows, tensor->columns);
+  bucket->matrices.count = bucket->count; /* a tensor may be several */
   bucket->last_tensor = index;
   return add_end(bucket);
 }

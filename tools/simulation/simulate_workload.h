@@ -19,7 +19,7 @@ enum {
 typedef struct simulate_tensor {
   char name[SIMULATE_TENSOR_NAME_MAX];
   uint64_t count;
-  uint64_t rows, columns; /* of a matrix; 0: it has no shape */
+  uint64_t rows, columns; /* of a matrix, or of several together; 0: it has no shape */
   simulate_time backward; /* until its gradient is there, after that of the one before */
 } simulate_tensor;
 
@@ -45,7 +45,8 @@ bool simulate_workload_read(const char *path, simulate_workload *workload, char 
 
 /* From the trace of a rank that trained with tensors (LCOMM_TRACE): each operation of the last
  * whole step is a tensor, made when the operation began; what lies between the end of the step
- * before and the first of them is the forward pass. */
+ * before and the first of them is the forward pass. Both sums of low rank are one tensor, with rows
+ * and columns. */
 bool simulate_workload_read_trace(const char *path, simulate_workload *workload, char *why);
 
 simulate_time simulate_workload_compute(const simulate_workload *workload);

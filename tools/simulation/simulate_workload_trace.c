@@ -16,6 +16,7 @@ typedef struct operation {
   uint32_t sequence;
   uint64_t bytes;
   int64_t begin_ns, end_ns;
+  lcomm_trace_factor factor;
 } operation;
 
 typedef struct operations {
@@ -44,7 +45,8 @@ static bool add(operations *it, const lcomm_trace_item *item) {
   *made = (operation){.sequence = item->event.sequence,
                       .bytes = item->event.bytes,
                       .begin_ns = item->place.begin_ns,
-                      .end_ns = item->place.end_ns};
+                      .end_ns = item->place.end_ns,
+                      .factor = item->event.factor};
   snprintf(made->name, sizeof made->name, "%.*s", (int)sizeof made->name - 1, item->name);
   return true;
 }
@@ -95,6 +97,20 @@ static size_t length_of(const operations *it, size_t first) {
   return end - first;
 }
 
+/* Of low rank the first of two sums is the tensor; of several matrices it has their rows and
+ * columns together. */
+static bool add_tensor(const operation *it, int64_t later_ns, simulate_workload *workload) {
+  bool factored = it->factor.sum > 0;
+  uint64_t count = factored ? it->factor.elements : it->bytes / sizeof(float);
+  if (!simulate_workload_add(workload, it->name, count, (double)later_ns * 1e-9)) {
+    return false;
+  }
+  simulate_tensor *made = &workload->tensors[workload->count - 1];
+  made->rows = it->factor.rows;
+  made->columns = it->factor.columns;
+  return true;
+}
+
 static bool make(const operations *it, simulate_workload *workload, char *why) {
   size_t first = last_step(it);
   if (first >= it->count) {
@@ -114,14 +130,21 @@ static bool make(const operations *it, simulate_workload *workload, char *why) {
   now_ns = it->all[first].begin_ns;
   workload->forward = now_ns > end_ns ? simulate_time_of((double)(now_ns - end_ns) * 1e-9) : 0;
   for (size_t i = first; i < first + length; i++) {
+    if (it->all[i].factor.sum == 2) {
+      continue;
+    }
     int64_t later_ns = it->all[i].begin_ns > now_ns ? it->all[i].begin_ns - now_ns : 0;
-    if (!simulate_workload_add(workload, it->all[i].name, it->all[i].bytes / sizeof(float),
-                               (double)later_ns * 1e-9)) {
+    if (!add_tensor(&it->all[i], later_ns, workload)) {
       snprintf(why, SIMULATE_WHY_MAX, "its times or sizes are too large");
       simulate_workload_free(workload);
       return false;
     }
     now_ns += later_ns;
+  }
+  if (workload->count == 0) {
+    snprintf(why, SIMULATE_WHY_MAX, "its second sums of matrices have no first ones");
+    simulate_workload_free(workload);
+    return false;
   }
   return true;
 }

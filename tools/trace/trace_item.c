@@ -218,6 +218,22 @@ static bool read_guard(const cJSON *args, lcomm_trace_guard *guard) {
   return good;
 }
 
+/* Of an operation; traces of before have none. */
+static bool read_factor(const cJSON *args, lcomm_trace_factor *factor) {
+  int64_t elements = 0, rows = 0, columns = 0;
+  if (!cJSON_HasObjectItem(args, "sum")) {
+    return true;
+  }
+  bool good = get_u32(args, "sum", &factor->sum) && get_u32(args, "rank", &factor->rank) &&
+              get_whole(args, "elements", 1, WHOLE_MAX, &elements) &&
+              get_whole(args, "rows", 1, (double)elements, &rows) &&
+              get_whole(args, "columns", 1, (double)elements, &columns);
+  factor->elements = (uint64_t)elements;
+  factor->rows = (uint64_t)rows;
+  factor->columns = (uint64_t)columns;
+  return good && (factor->sum == 1 || factor->sum == 2) && factor->rank > 0;
+}
+
 static bool read_args(const cJSON *args, lcomm_trace_item *item) {
   lcomm_trace_event *event = &item->event;
   int64_t bytes = 0;
@@ -234,6 +250,9 @@ static bool read_args(const cJSON *args, lcomm_trace_item *item) {
     return false;
   }
   if (event->kind == LCOMM_TRACE_GUARD && !read_guard(args, &event->guard)) {
+    return false;
+  }
+  if (event->kind == LCOMM_TRACE_OPERATION && !read_factor(args, &event->factor)) {
     return false;
   }
   return read_message(args, event);
