@@ -58,9 +58,10 @@ LCOMM_API lcomm_status lcomm_stats_reset(lcomm_comm *comm);
 /* Print in words the plan an all-reduce of this shape would follow and why:
  * algorithm, codec per link class, chunks, messages and bytes. tensor: 1 for
  * a bucket of tensors or a call with a residual, without a name (see lcomm_tensor_codec), 0 for a
- * plain call. Of tensors follows, where net=auto decides whether matrices go by low rank, a line for
- * each bucket of them that there is: what was chosen, and the predicted times. Writes at most `size`
- * bytes with the terminating zero; cuts what does not fit. Local call. Errors: ARGUMENT, MEMORY. */
+ * plain call. Of tensors follows, where net=auto decides whether matrices go by low rank, a line
+ * for each bucket of them that there is: what was chosen, and the predicted times. Writes at most
+ * `size` bytes with the terminating zero; cuts what does not fit. Local call. Errors: ARGUMENT,
+ * MEMORY. */
 LCOMM_API lcomm_status lcomm_plan_print(lcomm_comm *comm, uint64_t count, lcomm_dtype dtype,
                                         int tensor, char *text, size_t size);
 

@@ -141,7 +141,8 @@ lcomm_status lcomm_auto_choose(const lcomm_plan_request *request, const lcomm_po
   int best = 0, last = (int)(*plan)->automatic.allowed;
   last = topo->hidden_from < last ? topo->hidden_from : last;
   for (int i = 0; i <= last; i++) {
-    LCOMM_TRY(rate(&c, i, &all[i]));
+    bool is_codec = lcomm_auto_candidate(i).rank == 0; /* low rank is no plan of one sum */
+    LCOMM_TRY(is_codec ? rate(&c, i, &all[i]) : LCOMM_OK);
     best = all[i].acts && lcomm_auto_pays(all[i].us, all[best].us) ? i : best;
   }
   if (best > 0 || is_reshaped(&all[best])) {
