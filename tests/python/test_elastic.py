@@ -71,6 +71,7 @@ def test_the_others_go_on_without_a_rank_that_was_killed(victim):
     for number, ((rank, size, found, lost), results) in enumerate(said):
         assert (rank, size, lost) == (number, 2, 1) and results == said[0][1]
         assert found.ranks_before == 3 and found.lost == 1 and 0 <= found.lost_residual < 1
+        assert (found.lost_norm > 0) == (found.lost_residual > 0)
         assert found.lost_residual > 0 or victim == 1  # its node's other rank kept what there is
 
 

@@ -29,6 +29,7 @@ class Shrunk(NamedTuple):
     steps: int  # of tensors that are finished, the same on all ranks
     finished: bool  # wait_tensors() has failed here, but results are there: go on with them
     lost_residual: float  # share of what error feedback remembered that is gone, from 0 to 1
+    lost_norm: float  # the norm of that, as if its values were as large as those that are left
 
 
 class Regrouped(NamedTuple):

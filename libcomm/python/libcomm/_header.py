@@ -225,6 +225,7 @@ class CShrunk(ctypes.Structure):
         ("steps", ctypes.c_uint64),
         ("finished", ctypes.c_int),
         ("lost_residual", ctypes.c_double),
+        ("lost_norm", ctypes.c_double),
     ]
 
 

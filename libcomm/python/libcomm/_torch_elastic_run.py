@@ -10,6 +10,7 @@ training stands, tell those who do not know, and deal what is left of the epoch'
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -50,6 +51,7 @@ class Change:
     left: int = 0  # in order
     joined: int = 0
     lost_residual: float = 0.0  # share of what error feedback remembered that is gone
+    lost_norm: float = 0.0  # and its norm, as Shrunk has it
     steps: int = 0  # that are finished
 
 
@@ -176,6 +178,7 @@ class Run:
         change = self._begin_change()
         found = self._comm.shrink()
         self._take_change(change)
+        change.lost_norm = math.hypot(change.lost_norm, found.lost_norm)
         change.lost_residual += (1.0 - change.lost_residual) * found.lost_residual
         if self._gradients is not None:
             self._gradients.end_lost_step(found.finished)
