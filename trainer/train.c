@@ -156,8 +156,10 @@ static training training_of(const options *chosen) {
 static lcomm_status train_and_tear_down(training *self, failure *why) {
   if (train_with_records(self, why)) {
     failure_print(lcomm_rank(self->comm), why);
+    training_give_up(self, why);
   }
-  lcomm_status status = lcomm_destroy(self->comm);
+  lcomm_status status = pipeline_disconnect(&self->pipe);
+  status = first_error(lcomm_destroy(self->comm), status);
   training_tear_down(self);
   return status;
 }

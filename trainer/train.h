@@ -10,6 +10,7 @@
 #include "trainer/train_options.h"
 #include "trainer/train_overlap.h"
 #include "trainer/train_peers.h"
+#include "trainer/train_pipeline.h"
 #include "trainer/train_plot.h"
 #include "trainer/train_precision.h"
 #include "trainer/train_shard.h"
@@ -45,6 +46,7 @@ typedef struct training {
   shard shard;
   loss_scale scale;
   bool discards;       /* the policy has error feedback, which undoes steps that are skipped */
+  pipeline pipe;       /* the stages, where the model is shared out */
   overlap overlap;     /* of communication with backward, in this epoch */
   struct run_log *log; /* of rank 0, if asked for; else NULL */
   run_plot *plot;      /* likewise */
@@ -72,6 +74,31 @@ typedef struct training {
 
 static inline bool is_sharded(const training *of) {
   return of->chosen->shard != SHARD_NONE;
+}
+
+static inline bool is_pipelined(const training *of) {
+  return of->chosen->pipeline > 1;
+}
+
+/* How many ranks have the same weights, and the number of this one among them; they are all ranks,
+ * or those of a stage. And their communicator, after the set-up. */
+static inline int replicas_of(const training *of) {
+  return of->ranks.size / of->chosen->pipeline;
+}
+static inline int replica_of(const training *of) {
+  return of->ranks.rank % replicas_of(of);
+}
+static inline lcomm_comm *replicas_comm(const training *of) {
+  return of->pipe.replicas ? of->pipe.replicas : of->comm;
+}
+
+/* All communicators of this rank; returns how many there are. */
+enum { TRAINING_COMMS = 3 };
+static inline int training_comms(const training *of, lcomm_comm *all[TRAINING_COMMS]) {
+  all[0] = of->comm;
+  all[1] = of->pipe.replicas;
+  all[2] = of->pipe.stages;
+  return of->pipe.replicas && of->pipe.stages ? TRAINING_COMMS : 1;
 }
 
 /* All ranks together. */
@@ -106,6 +133,20 @@ int training_step(training *self, float rate, double *loss, failure *why);
  * -1 with `why`, on all ranks. */
 int training_finish_step(training *self, bool spoilt, failure *why);
 
+/* Parts of a step: the samples of this rank in a batch of it; mean loss of a batch whose labels are
+ * there, and the gradient of its logits; model_ready functions, whose context is the training: sum
+ * up the gradients, or, of the last batch or the only one, send the mean of them. */
+const uint32_t *training_samples(const training *self, int number);
+double training_loss(training *self, const element *logits);
+model_ready training_keep_gradients, training_send_gradients;
+
+/* The step of a pipeline, up to the averages, and the loss of all ranks together. */
+int pipeline_step(training *self, bool *spoilt, failure *why);
+
+/* After a failure of a pipeline: where a communicator has failed, ranks that wait in another one
+ * are told. */
+void training_give_up(training *self, const failure *why);
+
 /* After gradients_wait() or shard_wait(): step the weights, or skip the step if `spoilt`. */
 int training_update(training *self, float rate, bool spoilt, failure *why);
 
@@ -137,6 +178,15 @@ const float *training_weights(training *self);
 struct results;
 int training_epoch(training *self, struct results *made, failure *why);
 int training_finish_epoch(training *self, struct results *made, failure *why);
+
+/* Sums over test samples; those of a batch whose labels are there are added. A pipeline's test of
+ * samples first .. end - 1, whose sums its last stage has. */
+typedef struct verdict {
+  uint64_t correct;
+  double loss;
+} verdict;
+void training_judge(const training *self, const element *logits, int batch, verdict *sums);
+int pipeline_test(training *self, uint32_t first, uint32_t end, verdict *sums, failure *why);
 
 /* Accuracy and loss on the test samples, of all ranks together. Collective. */
 int training_test(training *self, struct results *made, failure *why);

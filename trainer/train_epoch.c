@@ -81,20 +81,45 @@ static int train_steps(training *self, progress *shown, double *loss, failure *w
   return 0;
 }
 
+/* Of all communicators. */
+static int read_traffic(const training *self, traffic *now, failure *why) {
+  lcomm_comm *all[TRAINING_COMMS];
+  int count = training_comms(self, all);
+  *now = (traffic){0};
+  for (int i = 0; i < count; i++) {
+    traffic one;
+    if (traffic_read(all[i], &one, why)) {
+      return -1;
+    }
+    traffic_add(now, &one);
+  }
+  return 0;
+}
+
+/* Of all replicas of this rank; of the stages of a pipeline, too. */
+static int compare_weights(training *self, results *made, failure *why) {
+  if (is_pipelined(self)) {
+    return pipeline_compare(&self->pipe, &self->ranks, self->epoch, &made->weights_hash, why);
+  }
+  return replicas_compare(&self->ranks, training_weights(self), self->net.weight_count, self->epoch,
+                          &made->weights_hash, why);
+}
+
 int training_epoch(training *self, results *made, failure *why) {
   task_begin_epoch(&self->task, self->chosen->seed, self->epoch, self->order);
   progress shown = progress_begin(self);
   traffic before, after;
   self->overlap = (overlap){0};
-  if (traffic_read(self->comm, &before, why)) {
+  if (read_traffic(self, &before, why)) {
     return -1;
   }
   int failed = train_steps(self, &shown, &made->loss, why);
   progress_end(&shown);
-  if (failed || traffic_read(self->comm, &after, why)) {
+  if (failed || read_traffic(self, &after, why)) {
     return -1;
   }
   made->trained_s = progress_now_s() - shown.began_s;
+  self->pipe.trained_s += made->trained_s;
   made->samples = (self->step_of_epoch - shown.first) * (uint64_t)samples_per_step(self);
   made->samples_per_s = (double)made->samples / made->trained_s;
   made->moved = traffic_since(&after, &before);
@@ -109,9 +134,7 @@ int training_epoch(training *self, results *made, failure *why) {
 }
 
 int training_finish_epoch(training *self, results *made, failure *why) {
-  size_t count = self->net.weight_count;
-  if (replicas_compare(&self->ranks, training_weights(self), count, self->epoch,
-                       &made->weights_hash, why)) {
+  if (compare_weights(self, made, why)) {
     return -1;
   }
   return training_test(self, made, why) || stop_signal_check_now(self->comm, why) ? -1 : 0;

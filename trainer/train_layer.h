@@ -40,6 +40,7 @@ struct layer {
   const layer_kind *kind;
   const backend *on;          /* whose memory all of this is, and that computes */
   char name[LAYER_NAME_SIZE]; /* of its parameters */
+  int number;                 /* in its model, whichever layers of it a rank has */
   layer_shape in;             /* of one image or window */
   layer_shape out;
   size_t weight_count;     /* 0: it has no parameters */
@@ -54,7 +55,7 @@ struct layer {
   float *statistics;
   int heads;            /* of attention */
   bool tied;            /* it has no weights of its own but uses those of the first layer */
-  int skip_from;        /* add_layer(): the input of this layer is added; else 0 */
+  int skip_back;        /* add_layer(): the input of the layer so many before is added; else 0 */
   const element *skip;  /* that input, as large as `in` */
   element *skip_delta;  /* and where its gradient goes */
   size_t scratch_count; /* elements, whatever the mini-batch; 0: none */
@@ -114,10 +115,16 @@ layer gelu_layer(layer_shape in);
 /* Logits of the bytes by the weights of the embedding: [B][T][C] to [B][T][classes] */
 layer tied_head_layer(layer_shape in, int classes);
 
+/* Of a model whose head and embedding are on different ranks each has the weights, under one name
+ * and with the same first values, and writes its own gradient: that of the weights is the sum of
+ * both. */
+void embedding_stands_alone(layer *self);
+void head_stands_alone(layer *self, const layer *embedding);
+
 /* --------------------------------------------------------------------- both */
 
-/* The input of layer `from`, which has the same shape, is added; any shape */
-layer add_layer(layer_shape in, int from);
+/* The input of the layer `back` before this one, which has the same shape, is added; any shape */
+layer add_layer(layer_shape in, int back);
 
 /* ----------------------------------------------------- for those who make layers */
 

@@ -18,7 +18,8 @@ void model_draw(const model *self, uint64_t seed, float *weights) {
   for (int i = 0; i < self->parameter_count; i++) {
     const model_parameter *at = &self->parameters[i];
     if (!at->bias) {
-      draw_layer(&self->layers[at->layer], random_begin(seed, (uint64_t)at->layer),
+      draw_layer(&self->layers[at->layer],
+                 random_begin(seed, (uint64_t)self->layers[at->layer].number),
                  weights + at->offset);
     }
   }
@@ -41,7 +42,8 @@ int model_draw_weights(model *self, uint64_t seed) {
  *
  * Backward needs every activation, but only two deltas at a time: that of the
  * output of layer i is deltas[i % 2]. A layer that adds the input of layer s keeps the
- * gradient of that in skip_delta, until backward has come to layer s. Skips do not overlap. */
+ * gradient of that in skip_delta, until backward has come to layer s. Skips do not overlap.
+ * Where the stage before wants it, the gradient of the input of layer 0 is made, too. */
 
 float *model_input(model *self) {
   return self->input;
@@ -107,24 +109,28 @@ element *model_logits_delta(model *self) {
   return self->deltas[(self->layer_count - 1) % 2];
 }
 
+element *model_input_delta(model *self) {
+  return self->deltas[1];
+}
+
 void model_backward(model *self, int batch, model_ready *ready, void *context) {
   int first_parameter = 0;
-  int skip = 0; /* skip_delta holds the gradient of the input of this layer; 0: of none */
+  int skip = -1; /* skip_delta holds the gradient of the input of this layer; -1: of none */
   const layer *last = &self->layers[self->layer_count - 1];
   round_to(self, model_logits_delta(self), values_of(last->out, batch));
   for (int i = self->layer_count - 1; i >= 0; i--) {
     layer *at = &self->layers[i];
-    element *in_delta = i > 0 ? self->deltas[(i - 1) % 2] : NULL;
+    element *in_delta = i > 0 || self->part.stage > 0 ? self->deltas[(i + 1) % 2] : NULL;
     at->kind->backward(at, self->activations[i], self->activations[i + 1], self->deltas[i % 2],
                        in_delta, batch);
-    if (skip > 0 && skip == i) {
+    if (skip == i) {
       self->on->add(in_delta, self->skip_delta, in_delta, values_of(at->in, batch));
-      skip = 0;
+      skip = -1;
     }
     if (in_delta) {
       round_to(self, in_delta, values_of(at->in, batch));
     }
-    skip = at->skip_from > 0 ? at->skip_from : skip;
+    skip = at->skip_back > 0 ? i - at->skip_back : skip;
     int parameters = (at->weight_count > 0) + (at->bias_count > 0);
     if (parameters > 0) {
       ready(context, first_parameter, parameters);

@@ -37,9 +37,19 @@ typedef struct model_parameter {
   bool bias;   /* of the two that a layer has */
 } model_parameter;
 
+/* The part of a model that a rank has, where a pipeline shares out its blocks, and of how many
+ * mini-batches it keeps the activations at once. The first of `stages` has the embedding, too, the
+ * last one the head. */
+typedef struct model_part {
+  int stage, stages, kept;
+} model_part;
+
+#define MODEL_WHOLE ((model_part){.stages = 1, .kept = 1})
+
 /* All weights lie in one vector and all gradients in another of the same
  * layout, in the order in which backward makes them. */
 typedef struct model {
+  model_part part;
   const backend *on;        /* whose memory all vectors but `input` are */
   precision_kind precision; /* of elements: what is not stored so is rounded to it */
   layer layers[MODEL_LAYERS_MAX];
@@ -57,6 +67,7 @@ typedef struct model {
                                                * model_gradients_elsewhere() */
   float *input;                               /* of the host, see model_input() */
   element *activations[MODEL_LAYERS_MAX + 1]; /* [i] is the input of layer i, [0] of the model */
+  element *(*kept)[MODEL_LAYERS_MAX + 1];     /* [part.kept] of these; see model_turn_to() */
   element *deltas[2];                         /* gradients of activations, in turn */
   element *skip_delta;                        /* of the path that skips layers */
   element *scratch;                           /* of all layers */
@@ -72,6 +83,9 @@ const char *model_describe(const char *name);
 /* How many bytes of text the model reads at once; 0: it reads images. */
 int model_context(const char *name);
 
+/* How many blocks a pipeline can share out; 0: none, or an unknown name. */
+int model_blocks(const char *name);
+
 /* Chain the layers of a model, without memory. False for an unknown name, or an input that is none
  * of it. */
 bool model_chain(const char *name, layer_shape input, int classes, model *made);
@@ -83,6 +97,20 @@ int model_create(const char *name, layer_shape input, int classes, int batch_max
 /* The same elsewhere than on the processor. */
 int model_create_on(const backend *on, const char *name, layer_shape input, int classes,
                     int batch_max, model *made);
+
+/* A part of it. A stage that is not the first takes activations, [B][T][C], in the place of bytes:
+ * in model_input(). Of one that is not the last, logits are activations. -1 also where there are
+ * fewer blocks than stages. */
+int model_create_part(const backend *on, const char *name, layer_shape input, int classes,
+                      int batch_max, model_part part, model *made);
+
+/* Of a model that is chained, only the layers of this part are left. False where there are fewer
+ * blocks than stages. */
+bool model_cut(model *self, int blocks, model_part part);
+
+/* Input, forward and backward are from now on those of mini-batch `number` of those whose
+ * activations are kept; at first of number 0. */
+void model_turn_to(model *self, int number);
 void model_destroy(model *self);
 
 /* Gradients are no longer kept in one vector: before backward comes to parameters[first ..
@@ -117,6 +145,9 @@ const element *model_infer(model *self, int batch);
 
 /* Where the caller puts the gradient of the logits before model_backward(). */
 element *model_logits_delta(model *self);
+
+/* After it, of a stage that is not the first: the gradient of what was in model_input(). */
+element *model_input_delta(model *self);
 
 /* Fill the gradients, after model_forward() with the same batch. */
 void model_backward(model *self, int batch, model_ready *ready, void *context);

@@ -144,6 +144,6 @@ static void add_backward(layer *self, const element *in, const element *out,
 
 static const layer_kind add_kind = {add_forward, add_backward, NULL};
 
-layer add_layer(layer_shape in, int from) {
-  return (layer){.kind = &add_kind, .in = in, .out = in, .skip_from = from};
+layer add_layer(layer_shape in, int back) {
+  return (layer){.kind = &add_kind, .in = in, .out = in, .skip_back = back};
 }

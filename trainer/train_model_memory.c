@@ -81,6 +81,7 @@ size_t model_activation_bytes(const model *self) {
     widest = out > widest ? out : widest;
     count += out;
   }
+  count *= (size_t)self->part.kept;
   return ((count + 3 * widest) * (size_t)self->batch_max + scratch_of(self)) *
          self->on->element_size;
 }
@@ -132,6 +133,25 @@ static element *allocate_batch(const model *self, size_t count) {
   return self->on->get(count * (size_t)self->batch_max * self->on->element_size);
 }
 
+/* Of one mini-batch that is kept. */
+static int allocate_kept(const model *self, element **activations) {
+  activations[0] = allocate_batch(self, layer_shape_count(self->layers[0].in));
+  for (int i = 0; activations[i] && i < self->layer_count; i++) {
+    activations[i + 1] = allocate_batch(self, layer_shape_count(self->layers[i].out));
+  }
+  return activations[self->layer_count] ? 0 : -1;
+}
+
+static int allocate_all_kept(model *self) {
+  self->kept = calloc((size_t)self->part.kept, sizeof *self->kept);
+  for (int i = 0; self->kept && i < self->part.kept; i++) {
+    if (allocate_kept(self, self->kept[i])) {
+      return -1;
+    }
+  }
+  return self->kept ? 0 : -1;
+}
+
 static int allocate_activations(model *self) {
   size_t widest = 0, first = layer_shape_count(self->layers[0].in);
   self->scratch = self->on->get(scratch_of(self) * self->on->element_size + 1);
@@ -139,20 +159,17 @@ static int allocate_activations(model *self) {
     layer *at = &self->layers[i];
     size_t count = layer_shape_count(at->out);
     widest = count > widest ? count : widest;
-    self->activations[i + 1] = allocate_batch(self, count);
     at->scratch = self->scratch;
-    if (!self->activations[i + 1]) {
-      return -1;
-    }
   }
-  self->activations[0] = allocate_batch(self, first);
-  self->input = self->on->is_host ? self->activations[0]
+  if (allocate_all_kept(self)) {
+    return -1;
+  }
+  self->input = self->on->is_host ? self->kept[0][0]
                                   : malloc(first * (size_t)self->batch_max * sizeof(float));
   self->deltas[0] = allocate_batch(self, widest);
   self->deltas[1] = allocate_batch(self, widest);
   self->skip_delta = allocate_batch(self, widest);
-  return self->activations[0] && self->input && self->deltas[0] && self->deltas[1] &&
-                 self->skip_delta && self->scratch
+  return self->input && self->deltas[0] && self->deltas[1] && self->skip_delta && self->scratch
              ? 0
              : -1;
 }
@@ -160,11 +177,19 @@ static int allocate_activations(model *self) {
 static void join_skips(model *self) {
   for (int i = 0; i < self->layer_count; i++) {
     layer *at = &self->layers[i];
-    if (at->skip_from > 0) {
-      at->skip = self->activations[at->skip_from];
+    if (at->skip_back > 0) {
+      at->skip = self->activations[i - at->skip_back];
       at->skip_delta = self->skip_delta;
     }
   }
+}
+
+void model_turn_to(model *self, int number) {
+  memcpy(self->activations, self->kept[number], sizeof self->activations);
+  if (self->on->is_host) {
+    self->input = self->activations[0];
+  }
+  join_skips(self);
 }
 
 int model_create(const char *name, layer_shape input, int classes, int batch_max, model *made) {
@@ -173,10 +198,16 @@ int model_create(const char *name, layer_shape input, int classes, int batch_max
 
 int model_create_on(const backend *on, const char *name, layer_shape input, int classes,
                     int batch_max, model *made) {
+  return model_create_part(on, name, input, classes, batch_max, MODEL_WHOLE, made);
+}
+
+int model_create_part(const backend *on, const char *name, layer_shape input, int classes,
+                      int batch_max, model_part part, model *made) {
   memset(made, 0, sizeof *made);
   made->on = on;
   made->batch_max = batch_max;
-  if (!model_chain(name, input, classes, made)) {
+  made->part = part;
+  if (!model_chain(name, input, classes, made) || !model_cut(made, model_blocks(name), part)) {
     return -1;
   }
   for (int i = 0; i < made->layer_count; i++) {
@@ -184,7 +215,7 @@ int model_create_on(const backend *on, const char *name, layer_shape input, int 
   }
   if (allocate_parameters(made) == 0 && allocate_statistics(made) == 0 &&
       allocate_activations(made) == 0) {
-    join_skips(made);
+    model_turn_to(made, 0);
     return 0;
   }
   model_destroy(made);
@@ -196,12 +227,15 @@ void model_destroy(model *self) {
   if (!on) {
     return;
   }
-  if (self->input != self->activations[0]) {
+  if (!on->is_host) {
     free(self->input);
   }
-  for (int i = 0; i <= self->layer_count; i++) {
-    on->free(self->activations[i]);
+  for (int i = 0; self->kept && i < self->part.kept; i++) {
+    for (int k = 0; k <= self->layer_count; k++) {
+      on->free(self->kept[i][k]);
+    }
   }
+  free(self->kept);
   void *others[] = {self->deltas[0], self->deltas[1],  self->skip_delta,
                     self->weights,   self->statistics, self->scratch};
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {

@@ -11,6 +11,7 @@
 
 /* Append a layer; returns the shape of its output. */
 static layer_shape chain(model *self, layer next) {
+  next.number = self->layer_count;
   self->layers[self->layer_count++] = next;
   return next.out;
 }
@@ -54,7 +55,7 @@ static layer_shape chain_residual(model *self, const char *const names[4], layer
   at = chain(self, relu_layer(at));
   at = chain(self, bare_conv(names[2], at, channels));
   at = chain(self, batch_norm_layer(names[3], at));
-  at = chain(self, add_layer(at, skip));
+  at = chain(self, add_layer(at, self->layer_count - skip));
   return chain(self, relu_layer(at));
 }
 
@@ -107,13 +108,13 @@ static layer_shape chain_block(model *self, gpt_size size, int block, layer_shap
   at = chain(self, gpt_linear(block, "qkv", at, 3 * channels, GPT_BOUND)); /* [3*C] */
   at = chain(self, attention_layer(at, size.heads));                       /* [C] */
   at = chain(self, gpt_linear(block, "project", at, channels, small));     /* [C] */
-  at = chain(self, add_layer(at, skip));                                   /* [C] */
+  at = chain(self, add_layer(at, self->layer_count - skip));               /* [C] */
   skip = self->layer_count;
   at = chain(self, gpt_norm(block, "norm2", at));                           /* [C] */
   at = chain(self, gpt_linear(block, "mlp1", at, 4 * channels, GPT_BOUND)); /* [4*C] */
   at = chain(self, gelu_layer(at));                                         /* [4*C] */
   at = chain(self, gpt_linear(block, "mlp2", at, channels, small));         /* [C] */
-  return chain(self, add_layer(at, skip));                                  /* [C] */
+  return chain(self, add_layer(at, self->layer_count - skip));              /* [C] */
 }
 
 /* The input is [B][T], bytes as numbers. */
@@ -190,6 +191,11 @@ int model_context(const char *name) {
 
 static bool is_window(layer_shape input, int context) {
   return input.channels == 1 && input.height == context && input.width == 1;
+}
+
+int model_blocks(const char *name) {
+  const recipe *found = find_recipe(name);
+  return found ? found->size.blocks : 0;
 }
 
 bool model_chain(const char *name, layer_shape input, int classes, model *made) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 #include <math.h>
+#include <string.h>
 
 #include "trainer/train_layer.h"
 
@@ -41,6 +42,18 @@ layer embedding_layer(const char *name, layer_shape in, int channels) {
   made.weight_rows = BYTES;
   made.bound = 1.0f / sqrtf((float)channels);
   return made;
+}
+
+static void alone_backward(layer *self, const element *in, const element *out,
+                           const element *out_delta, element *in_delta, int batch) {
+  self->on->clear(self->weight_gradient, self->weight_count * sizeof(float));
+  embedding_backward(self, in, out, out_delta, in_delta, batch);
+}
+
+static const layer_kind alone_kind = {embedding_forward, alone_backward, NULL};
+
+void embedding_stands_alone(layer *self) {
+  self->kind = &alone_kind;
 }
 
 /* ---------------------------------------------------------------- position
@@ -166,4 +179,14 @@ layer tied_head_layer(layer_shape in, int classes) {
   made.out.channels = classes;
   made.tied = true;
   return made;
+}
+
+void head_stands_alone(layer *self, const layer *embedding) {
+  self->tied = false;
+  self->number = embedding->number;
+  memcpy(self->name, embedding->name, sizeof self->name);
+  self->weight_count = embedding->weight_count;
+  self->weight_rows = embedding->weight_rows;
+  self->centre = embedding->centre;
+  self->bound = embedding->bound;
 }

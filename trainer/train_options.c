@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "trainer/train_model.h"
+#include "trainer/train_pipeline.h"
 
 static const options defaults = {
     .model = "cnn",
@@ -19,6 +20,7 @@ static const options defaults = {
     .decay = -1.0f,
     .epochs = 4,
     .accumulate = 1,
+    .pipeline = 1,
     .seed = 1,
 };
 
@@ -49,6 +51,7 @@ static const struct option long_options[] = {
     {"save-every", required_argument, NULL, 'E'},
     {"resume", required_argument, NULL, 'R'},
     {"elastic", required_argument, NULL, 'y'},
+    {"pipeline", required_argument, NULL, 'n'},
     {"version", no_argument, NULL, 'V'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -215,6 +218,8 @@ static int read_option(int letter, options *made, failure *why) {
     return 0;
   case 'y':
     return read_elastic(made, why);
+  case 'n':
+    return read_int("pipeline", PIPELINE_MAX, &made->pipeline, why);
   case 'V':
     made->version = true;
     return 0;

@@ -68,6 +68,52 @@ static int check_elastic(const options *made, failure *why) {
   return 0;
 }
 
+static int check_stages(const options *made, failure *why) {
+  int blocks = model_blocks(made->model);
+  if (blocks == 0) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "--pipeline shares out the blocks of a transformer, of which --model "
+                              "%s has none; give a model of text, such as gpt-nano",
+                              made->model);
+  }
+  if (blocks < made->pipeline) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "--pipeline %d has more stages than --model %s has blocks (%d); give "
+                              "%d at most",
+                              made->pipeline, made->model, blocks, blocks);
+  }
+  return 0;
+}
+
+/* What a stage would need of the others is not exchanged. */
+static int check_pipeline(const options *made, failure *why) {
+  optimizer_kind kind = made->optimizer;
+  const struct {
+    bool given;
+    const char *option, *reason;
+  } apart[] = {
+      {made->shard != SHARD_NONE, "--shard", "stages keep what they step as a whole"},
+      {is_elastic(made), "--elastic", "when a rank is lost, its pipeline is broken"},
+      {made->device != DEVICE_CPU, "--device", "stages are computed by processors"},
+      {made->precision != PRECISION_FP32, "--precision", "stages exchange float32"},
+      {made->clip > 0.0f, "--clip", "no stage knows the norm of all gradients"},
+      {made->save || made->resume, "--save and --resume", "checkpoints are of whole models"},
+      {kind == OPTIMIZER_LARS, "--optimizer lars", "gains step as a matrix of another stage does"},
+      {kind == OPTIMIZER_ONEBIT_ADAM, "--optimizer onebit-adam",
+       "momentum of weights that both ends have is not added up"},
+  };
+  if (made->pipeline == 1) {
+    return 0;
+  }
+  for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
+    if (apart[i].given) {
+      return failure_set_common(why, EXIT_SETUP, "--pipeline does not go with %s: %s",
+                                apart[i].option, apart[i].reason);
+    }
+  }
+  return check_stages(made, why);
+}
+
 /* Options that do not go together. */
 static int check(const options *made, failure *why) {
   if (made->decay > 0.0f && !optimizer_decays(made->optimizer)) {
@@ -84,8 +130,8 @@ static int check(const options *made, failure *why) {
   if (made->save_every > 0 && !made->save) {
     return failure_set_common(why, EXIT_SETUP, "--save-every needs --save DIR");
   }
-  if (check_elastic(made, why) || check_folder("save", made->save, why) ||
-      check_folder("resume", made->resume, why)) {
+  if (check_elastic(made, why) || check_pipeline(made, why) ||
+      check_folder("save", made->save, why) || check_folder("resume", made->resume, why)) {
     return -1;
   }
   if (made->batch_global > 0 && made->accumulate > 1) {

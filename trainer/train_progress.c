@@ -33,17 +33,28 @@ typedef struct state {
   char communication[SHARE_SIZE];
 } state;
 
+static uint64_t sent_bytes(const lcomm_comm *comm) {
+  lcomm_stats stats = {0};
+  uint64_t sent = 0;
+  lcomm_stats_get(comm, &stats);
+  for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
+    sent += link == LCOMM_LINK_SELF ? 0 : stats.sent_bytes[link];
+  }
+  return sent;
+}
+
 /* ", 80 % hidden, 12.3 MB" */
 static void describe_communication(const training *of, char text[SHARE_SIZE]) {
   const overlap *seen = &of->overlap;
-  lcomm_stats stats;
-  text[0] = '\0';
-  if (of->ranks.size == 1 || lcomm_stats_get(of->comm, &stats) != LCOMM_OK) {
-    return;
-  }
+  lcomm_comm *all[TRAINING_COMMS];
+  int count = training_comms(of, all);
   uint64_t sent = 0;
-  for (int link = 0; link < LCOMM_LINK_COUNT; link++) {
-    sent += link == LCOMM_LINK_SELF ? 0 : stats.sent_bytes[link];
+  text[0] = '\0';
+  for (int i = 0; i < count; i++) {
+    sent += sent_bytes(all[i]);
+  }
+  if (of->ranks.size == 1) {
+    return;
   }
   snprintf(text, SHARE_SIZE, ", %.0f %% hidden, %.1f MB",
            100.0 * overlap_hidden(seen->communication_s, seen->exposed_s),

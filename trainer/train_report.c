@@ -142,14 +142,15 @@ static void say_checked(const lcomm_guard_figures *found) {
 
 static void say_guard(const training *of) {
   lcomm_stats stats;
-  if (lcomm_stats_get(of->comm, &stats) != LCOMM_OK || stats.guard_checks == 0) {
+  lcomm_comm *comm = replicas_comm(of);
+  if (lcomm_stats_get(comm, &stats) != LCOMM_OK || stats.guard_checks == 0) {
     return;
   }
   printf("  %-14s results were compared with exact sums %" PRIu64 " time%s, at last:\n", "guard",
          stats.guard_checks, screen_plural((int)stats.guard_checks));
   for (int i = 0; i < of->net.parameter_count; i++) {
     lcomm_guard_figures found;
-    if (lcomm_tensor_guard(of->comm, of->gradients.tensors[i], &found) == LCOMM_OK &&
+    if (lcomm_tensor_guard(comm, of->gradients.tensors[i], &found) == LCOMM_OK &&
         found.checks > 0) {
       say_checked(&found);
     }
@@ -187,7 +188,9 @@ void report_end(const training *of, const results *run) {
   if (of->chosen->save) {
     printf("  %-14s in %s, after step %" PRIu64 "\n", "saved", of->chosen->save, of->saved_step);
   }
-  if (of->ranks.size > 1) {
+  if (is_pipelined(of)) {
+    report_pipeline(of);
+  } else if (of->ranks.size > 1) {
     printf("  %-14s identical on all ranks (0x%016" PRIx64 ")\n", "replicas", run->weights_hash);
   }
   fflush(stdout);
@@ -213,7 +216,7 @@ static void say_sample(const char *text, size_t size) {
 }
 
 void report_sample(training *of) {
-  if (!task_is_text(&of->task)) {
+  if (!task_is_text(&of->task) || is_pipelined(of)) {
     return;
   }
   char text[SAMPLE_SIZE];

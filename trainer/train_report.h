@@ -80,7 +80,19 @@ void report_memory(const training *of, const char *label);
 /* How the run ended. */
 void report_end(const training *of, const results *run);
 
-/* What the model has learnt to write; nothing of a task of images. All ranks make the same, so
+/* Of a pipeline: its stages, at the beginning; what they sent each other, how long they waited, and
+ * their weights, in the end. Nothing without one. */
+void report_stages(const training *of);
+void report_pipeline(const training *of);
+
+/* Weights of the model, also where stages share them out. */
+uint64_t report_weights(const training *of);
+
+/* Share of the training that a stage waited for the others, mean of its replicas. */
+double report_waits(const training *of, int stage);
+
+/* What the model has learnt to write; nothing of a task of images, nor where no rank has all of the
+ * model. All ranks make the same, so
  * that none waits for another. */
 void report_sample(training *of);
 
@@ -114,6 +126,11 @@ void progress_end(progress *self);
  * the model's parameters (gradients_codecs). Cuts what does not fit. */
 void policy_words(const char *policy, int nodes, const model *net, const policy_codec *codecs,
                   const char *indent, char *text, size_t size);
+
+/* Likewise what it does to the messages between the stages of a pipeline; and to the gradients of a
+ * stage whose ranks are on one node. */
+void policy_stage_words(const char *policy, bool one_node, const char *indent, char *text,
+                        size_t size);
 
 /* net=auto: what it chooses for a bucket of the model's gradients now, and why: two lines, begun
  * with `first` and `indent`, or none where it does not act. Local call. */
@@ -166,6 +183,11 @@ void log_step(const training *of, double loss, float rate, double samples_per_s)
 void log_guard(void *training_to_log, const lcomm_guard_figures *found);
 /* `event` is "saved" or "resumed". */
 void log_checkpoint(const training *of, const char *event, const char *path);
+/* A member "pipeline" of the records "config", "epoch" and "final", where there is one: "stages";
+ * of the steps since the start of the run "sent_bytes" and "exact_bytes" of messages between
+ * stages, and "waited", the share of the training that each stage waited for the others; "bubble",
+ * what the schedule leaves idle. "config" names no tensors then. */
+void put_pipeline(FILE *file, const training *of);
 void log_change(const training *of, const change *what);
 void log_failed(const training *of, const failure *what);
 

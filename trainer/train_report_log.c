@@ -81,10 +81,10 @@ static void put_links(FILE *file, const char *key, const uint64_t *bytes) {
   fputc('}', file);
 }
 
-/* In the order of backward, as simulate reads them. */
+/* In the order of backward, as simulate reads them; it knows no pipelines. */
 static void put_tensors(FILE *file, const model *net) {
   fputs(",\"tensors\":[", file);
-  for (int i = 0; i < net->parameter_count; i++) {
+  for (int i = 0; net->part.stages == 1 && i < net->parameter_count; i++) {
     fprintf(file, "%s{\"count\":%zu", i ? "," : "", net->parameters[i].count);
     put_text(file, "name", net->parameters[i].name);
     fputc('}', file);
@@ -109,8 +109,9 @@ static void put_end(FILE *file) {
   fflush(file);
 }
 
-static void put_memory(FILE *file, const training *of) {
+static void put_state(FILE *file, const training *of) {
   memory_use now = memory_now(of);
+  put_pipeline(file, of);
   put_whole(file, "memory_weights", now.weights);
   put_whole(file, "memory_gradients", now.gradients);
   put_whole(file, "memory_optimizer", now.optimizer);
@@ -128,7 +129,7 @@ void log_config(const training *of) {
   put_begin(file, "config");
   put_whole(file, "library_version", (uint64_t)lcomm_version());
   put_text(file, "model", chosen->model);
-  put_whole(file, "weights", of->net.weight_count);
+  put_whole(file, "weights", report_weights(of));
   bool text = task_is_text(&of->task);
   put_text(file, "data", task_where(&of->task));
   put_whole(file, text ? "train_windows" : "train_images", of->task.train_count);
@@ -151,7 +152,7 @@ void log_config(const training *of) {
   put_tensors(file, &of->net);
   put_text(file, "precision", precision_name(chosen->precision));
   put_text(file, "shard", shard_name(chosen->shard));
-  put_memory(file, of);
+  put_state(file, of);
   put_origin(file, of);
   put_end(file);
 }
@@ -194,7 +195,7 @@ void log_results(const training *of, const char *event, const results *what) {
   }
   put_whole(of->log->file, "skipped_steps", of->skipped);
   put_real(of->log->file, "loss_scale", (double)of->scale.factor);
-  put_memory(of->log->file, of);
+  put_state(of->log->file, of);
   put_end(of->log->file);
 }
 

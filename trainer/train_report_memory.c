@@ -21,16 +21,22 @@ static uint64_t gradient_bytes(const training *of) {
 
 memory_use memory_now(const training *of) {
   struct rusage usage = {0};
-  lcomm_stats stats = {0};
+  lcomm_comm *all[TRAINING_COMMS];
+  int count = training_comms(of, all);
+  uint64_t libcomm = 0;
   getrusage(RUSAGE_SELF, &usage);
-  lcomm_stats_get(of->comm, &stats);
+  for (int i = 0; i < count; i++) {
+    lcomm_stats stats = {0};
+    lcomm_stats_get(all[i], &stats);
+    libcomm += stats.memory_bytes;
+  }
   uint64_t master = of->master ? of->optimizer.count : 0;
   uint64_t weights = of->net.weight_count * of->net.on->element_size;
   return (memory_use){.weights = weights + master * sizeof(float),
                       .gradients = gradient_bytes(of),
                       .optimizer = optimizer_bytes(&of->optimizer),
                       .batch = model_activation_bytes(&of->net),
-                      .libcomm = stats.memory_bytes,
+                      .libcomm = libcomm,
                       .process = (uint64_t)usage.ru_maxrss << 10};
 }
 

@@ -278,10 +278,23 @@ void policy_words(const char *policy, int nodes, const model *net, const policy_
   say(&to, "\n%sinside a node: ", indent);
   say_codec(&to, inside);
   say(&to, "\n");
-  bool lossless = is_exact(between) && is_exact(inside);
-  bool compresses = !lossless || strstr(policy, "net[") != NULL;
-  if (nodes > 1 ? compresses : !is_exact(inside)) {
+  if (nodes > 1 ? policy_compresses(policy) : !is_exact(inside)) {
     say_tensors(&to, codecs, net, indent);
     say_steps(&to, policy, indent);
   }
+}
+
+void policy_stage_words(const char *policy, bool one_node, const char *indent, char *text,
+                        size_t size) {
+  writer to = {text, size, 0};
+  char value[VALUE_SIZE];
+  find_value(policy, "pipe", "none", value);
+  say(&to, "%sbetween stages on different nodes: ", indent);
+  say_codec(&to, value);
+  if (one_node) {
+    find_value(policy, "node", "none", value);
+    say(&to, "\n%sgradients of a stage stay inside a node: ", indent);
+    say_codec(&to, value);
+  }
+  say(&to, "\n");
 }

@@ -62,13 +62,16 @@ static void say_step(const training *of) {
     printf(SCREEN_INDENT "in %s, weights stepped in fp32", precision_name(chosen->precision));
     printf(of->scale.dynamic ? ", the loss scaled by %g\n" : "\n", (double)of->scale.factor);
   }
-  printf("  step      %d rank%s x ", of->ranks.size, screen_plural(of->ranks.size));
+  int replicas = replicas_of(of);
+  printf("  step      %d %s%s x ", replicas, is_pipelined(of) ? "pipeline" : "rank",
+         screen_plural(replicas));
   if (of->deal.accumulate > 1) {
     printf("%d batches of ", of->deal.accumulate);
   }
   printf("%d %s; then the ranks average their gradients,\n" SCREEN_INDENT
-         "%d tensors, %.2f MB as %s\n",
+         "%d tensors%s, %.2f MB as %s\n",
          of->deal.batch, task_samples(&of->task), of->net.parameter_count,
+         is_pipelined(of) ? " of stage 0" : "",
          (double)(of->net.weight_count * precision_size(chosen->precision)) / SCREEN_MEGA,
          precision_name(chosen->precision));
   if (is_sharded(of)) {
@@ -78,7 +81,8 @@ static void say_step(const training *of) {
   }
 }
 
-/* Tensors know their codecs; reduce-scatters follow the same policy under the same names. */
+/* Tensors know their codecs; reduce-scatters follow the same policy under the same names. Nodes are
+ * those of the ranks that average gradients. */
 static void say_policy(const training *of, int nodes) {
   const char *policy = lcomm_policy_string(of->comm);
   char words[WORDS_SIZE];
@@ -86,6 +90,13 @@ static void say_policy(const training *of, int nodes) {
   if (is_sharded(of)) {
     printf(SCREEN_INDENT "for %d reduce-scatters; weights come back exact\n",
            of->shard.plan.bucket_count);
+    return;
+  }
+  if (is_pipelined(of)) {
+    policy_stage_words(policy, nodes == 1, SCREEN_INDENT, words, sizeof words);
+    fputs(words, stdout);
+  }
+  if (is_pipelined(of) && nodes == 1) {
     return;
   }
   policy_codec codecs[MODEL_PARAMETERS_MAX];
@@ -113,14 +124,15 @@ void report_start(const training *of) {
          of->ranks.size, screen_plural(of->ranks.size), nodes, screen_plural(nodes));
   say_aim(&of->task);
   printf("  model     %s, %s weights\n", of->chosen->model,
-         screen_count(of->net.weight_count, count));
+         screen_count(report_weights(of), count));
   printf(SCREEN_INDENT "%s\n", model_describe(of->chosen->model));
+  report_stages(of);
   say_data(of);
   say_step(of);
   if (of->resumed[0]) {
     printf("  resumed   from %s: epoch %d, step %" PRIu64 "\n", of->resumed, of->epoch, of->step);
   }
-  say_policy(of, nodes);
+  say_policy(of, lcomm_nodes(replicas_comm(of)));
   report_memory(of, "  memory    ");
   printf("\n%s%5s %8s %13s %9s %16s %11s %7s %7s%s\n", screen_bold(), "epoch", "loss",
          task_is_text(&of->task) ? "bits per byte" : "test accuracy", "samples/s",

@@ -22,14 +22,14 @@ static int no_memory(failure *why) {
 /* A share of --batch-global that is larger than --batch is worked off in equal parts. */
 static int plan_batch(training *self, failure *why) {
   const options *chosen = self->chosen;
-  int ranks = self->ranks.size, share = chosen->batch * chosen->accumulate;
+  int ranks = replicas_of(self), share = chosen->batch * chosen->accumulate;
   if (chosen->batch_global > 0) {
     share = chosen->batch_global / ranks;
     if (share * ranks != chosen->batch_global) {
       return failure_set(why, EXIT_SETUP,
-                         "--batch-global %d cannot be spread evenly over %d ranks; give a multiple "
-                         "of the ranks",
-                         chosen->batch_global, ranks);
+                         "--batch-global %d cannot be spread evenly over %d ranks%s; give a "
+                         "multiple of that",
+                         chosen->batch_global, ranks, is_pipelined(self) ? " of a stage" : "");
     }
   }
   deal_begin(&self->deal, self->task.train_count, ranks, share, chosen->batch);
@@ -53,7 +53,7 @@ static int plan_steps(training *self, failure *why) {
   return failure_set(why, EXIT_SETUP,
                      "%u %s are too few for one step of %d ranks with %d each; use a smaller "
                      "--batch or fewer ranks",
-                     self->task.train_count, task_samples(&self->task), self->ranks.size,
+                     self->task.train_count, task_samples(&self->task), replicas_of(self),
                      self->deal.batch * self->deal.accumulate);
 }
 
@@ -118,8 +118,9 @@ static int make_model(training *self, failure *why) {
   if (!on) {
     return -1;
   }
-  if (model_create_on(on, chosen->model, learnt->sample, learnt->classes, self->deal.batch,
-                      &self->net)) {
+  model_part part = pipeline_part(chosen->pipeline, &self->ranks, self->deal.accumulate);
+  if (model_create_part(on, chosen->model, learnt->sample, learnt->classes, self->deal.batch, part,
+                        &self->net)) {
     return no_memory(why);
   }
   if (!on->is_host) {
@@ -176,7 +177,8 @@ int training_make_room(training *self) {
 /* This rank loads its samples and makes its model, without the others. */
 static void prepare(training *self, failure *why) {
   bool loaded = self->task.train_count > 0 || training_load(self, why) == 0;
-  if (loaded && plan_steps(self, why) == 0 && training_allocate(self, why) == 0) {
+  if (loaded && pipeline_check(self->chosen->pipeline, self->ranks.size, why) == 0 &&
+      plan_steps(self, why) == 0 && training_allocate(self, why) == 0) {
     save_check(self, why);
   }
 }
@@ -217,15 +219,16 @@ const float *training_weights(training *self) {
   return self->host;
 }
 
-/* Rank 0 draws the weights, the others receive them. */
+/* Rank 0, or that of a stage, draws the weights, the others receive them. */
 static int share_weights(training *self, failure *why) {
   model *net = &self->net;
   float *first = self->host ? self->host : net->weights;
-  if (self->ranks.rank == 0) {
+  if (replica_of(self) == 0) {
     model_draw(net, self->chosen->seed, first);
   }
-  lcomm_status status = lcomm_broadcast(self->comm, first, net->weight_count, LCOMM_FLOAT32, 0);
-  if (peers_check(self->comm, status, "the broadcast of the first weights", why)) {
+  lcomm_comm *comm = replicas_comm(self);
+  lcomm_status status = lcomm_broadcast(comm, first, net->weight_count, LCOMM_FLOAT32, 0);
+  if (peers_check(comm, status, "the broadcast of the first weights", why)) {
     return -1;
   }
   if (self->host) {
@@ -249,14 +252,15 @@ static int complete_policy(training *self, failure *why) {
 }
 
 int training_register(training *self, failure *why) {
-  const char *policy = lcomm_policy_string(self->comm);
-  lcomm_status status = lcomm_guard_set(self->comm, log_guard, self);
-  if (peers_check(self->comm, status, "asking for the guard's figures", why)) {
+  lcomm_comm *comm = replicas_comm(self);
+  const char *policy = lcomm_policy_string(comm);
+  lcomm_status status = lcomm_guard_set(comm, log_guard, self);
+  if (peers_check(comm, status, "asking for the guard's figures", why)) {
     return -1;
   }
   self->discards = policy_keeps_residuals(policy);
   int failed = is_sharded(self) ? shard_register(&self->shard, policy_compresses(policy), why)
-                                : gradients_register(&self->gradients, self->comm, &self->net, why);
+                                : gradients_register(&self->gradients, comm, &self->net, why);
   return failed || training_scale(self, why) || training_publish(self, why) ? -1 : 0;
 }
 
@@ -270,6 +274,7 @@ int training_set_up(training *self, failure *why) {
     prepare(self, why);
   }
   if (peers_agree(&self->ranks, why) || complete_policy(self, why) || compare_data(self, why) ||
+      (is_pipelined(self) && pipeline_connect(&self->pipe, &self->ranks, &self->net, why)) ||
       share_weights(self, why)) {
     return -1;
   }
@@ -287,6 +292,7 @@ void training_tear_down(training *self) {
   }
   gradients_free(&self->gradients);
   shard_destroy(&self->shard);
+  pipeline_free(&self->pipe);
   optimizer_destroy(&self->optimizer);
   model_destroy(&self->net);
   task_free(&self->task);

@@ -12,8 +12,16 @@
 /* The part of the order that this rank works on in batch `number` of the step. The samples of a
  * step are the same whatever the number of ranks they are spread over, as long as ranks x batch x
  * accumulate is. */
-static const uint32_t *samples_of_batch(const training *self, int number) {
-  return self->order + deal_place(&self->deal, self->ranks.rank, number);
+const uint32_t *training_samples(const training *self, int number) {
+  return self->order + deal_place(&self->deal, replica_of(self), number);
+}
+
+double training_loss(training *self, const element *logits) {
+  model *net = &self->net;
+  int rows = self->deal.batch * self->task.labels;
+  return net->on->loss(logits, self->labels, rows, self->task.classes, self->scale.factor,
+                       model_logits_delta(net)) /
+         rows;
 }
 
 /* Of images, B = batch; of text T positions stand in the place of each image:
@@ -23,14 +31,9 @@ static const uint32_t *samples_of_batch(const training *self, int number) {
  * What the scale multiplies goes through all of backward. Returns the mean loss. */
 static double forward(training *self, int number) {
   model *net = &self->net;
-  const task *learnt = &self->task;
-  int rows = self->deal.batch * learnt->labels;
-  task_train_batch(learnt, samples_of_batch(self, number), self->deal.batch, model_input(net),
+  task_train_batch(&self->task, training_samples(self, number), self->deal.batch, model_input(net),
                    self->labels);
-  const element *logits = model_forward(net, self->deal.batch);
-  double loss = net->on->loss(logits, self->labels, rows, learnt->classes, self->scale.factor,
-                              model_logits_delta(net));
-  return loss / rows;
+  return training_loss(self, model_forward(net, self->deal.batch));
 }
 
 /* ------------------------------------------------------------- accumulation
@@ -43,16 +46,14 @@ static void span_of_parameters(const model *net, int first, int count, size_t *b
   *end = last->offset + last->count;
 }
 
-/* A model_ready: `context` is the training. */
-static void keep_gradients(void *context, int first, int count) {
+void training_keep_gradients(void *context, int first, int count) {
   training *self = context;
   size_t begin, end;
   span_of_parameters(&self->net, first, count, &begin, &end);
   self->net.on->accumulate(self->sum + begin, self->net.gradients + begin, end - begin);
 }
 
-/* Likewise, of the last batch, or the only one. */
-static void send_gradients(void *context, int first, int count) {
+void training_send_gradients(void *context, int first, int count) {
   training *self = context;
   size_t begin, end;
   float share = 1.0f / (float)self->deal.accumulate;
@@ -74,7 +75,7 @@ static double accumulate(training *self) {
   self->net.on->clear(self->sum, self->net.weight_count * sizeof(float));
   for (int i = 0; i + 1 < self->deal.accumulate; i++) {
     loss += forward(self, i);
-    model_backward(&self->net, self->deal.batch, keep_gradients, self);
+    model_backward(&self->net, self->deal.batch, training_keep_gradients, self);
   }
   return loss;
 }
@@ -87,12 +88,12 @@ static lcomm_status average(training *self, bool *spoilt) {
   overlap_begin(&self->overlap, self->comm);
   if (is_sharded(self)) {
     shard_begin(&self->shard, self->scale.factor);
-    model_backward(&self->net, self->deal.batch, send_gradients, self);
+    model_backward(&self->net, self->deal.batch, training_send_gradients, self);
     overlap_waits(&self->overlap);
     status = shard_wait(&self->shard, self->discards, spoilt);
   } else {
     gradients_begin(&self->gradients);
-    model_backward(&self->net, self->deal.batch, send_gradients, self);
+    model_backward(&self->net, self->deal.batch, training_send_gradients, self);
     overlap_waits(&self->overlap);
     status = gradients_wait(&self->gradients);
     *spoilt = lcomm_tensors_not_finite(self->comm) > 0;
@@ -129,11 +130,14 @@ static lcomm_status average_each(training *self, double *loss, bool *spoilt) {
   return status;
 }
 
-static lcomm_status average_batches(training *self, double *loss, bool *spoilt) {
+static int average_batches(training *self, bool *spoilt, failure *why) {
+  if (is_pipelined(self)) {
+    return pipeline_step(self, spoilt, why);
+  }
   bool each = self->deal.accumulate > 1 && self->chosen->shard == SHARD_GRADIENTS;
-  lcomm_status status = (each ? average_each : average_sum)(self, loss, spoilt);
-  *loss /= self->deal.accumulate;
-  return status;
+  lcomm_status status = (each ? average_each : average_sum)(self, &self->now.loss, spoilt);
+  self->now.loss /= self->deal.accumulate;
+  return peers_check(self->comm, status, "averaging the gradients", why);
 }
 
 /* A rank whose device fails ends the others. */
@@ -168,11 +172,10 @@ int training_step(training *self, float rate, double *loss, failure *why) {
   bool spoilt = false;
   self->now.rate = rate;
   lcomm_status asked = stop_signal_ask(self->comm, &stop);
-  lcomm_status averaged = average_batches(self, &self->now.loss, &spoilt);
+  int failed = average_batches(self, &spoilt, why);
   lcomm_status told = first_error(asked, stop_signal_wait(self->comm, &stop));
   *loss = self->now.loss;
-  if (peers_check(self->comm, averaged, "averaging the gradients", why) ||
-      training_finish_step(self, spoilt, why) ||
+  if (failed || training_finish_step(self, spoilt, why) ||
       peers_check(self->comm, told, "asking for a signal", why)) {
     return -1;
   }
@@ -190,23 +193,34 @@ void training_next_epoch(training *self) {
 
 /* ----------------------------------------------------------------- one test */
 
-/* Sums over test samples. */
-typedef struct verdict {
-  uint64_t correct;
-  double loss;
-} verdict;
-
-static void test_batch(training *self, uint32_t first, int batch, verdict *sums) {
-  const task *learnt = &self->task;
-  int rows = batch * learnt->labels;
-  task_test_batch(learnt, first, batch, model_input(&self->net), self->labels);
-  const element *logits = model_infer(&self->net, batch);
-  sums->correct += (uint64_t)self->net.on->correct(logits, self->labels, rows, learnt->classes);
-  sums->loss += self->net.on->loss(logits, self->labels, rows, learnt->classes, 1.0f, NULL);
+void training_judge(const training *self, const element *logits, int batch, verdict *sums) {
+  const backend *on = self->net.on;
+  int rows = batch * self->task.labels, classes = self->task.classes;
+  sums->correct += (uint64_t)on->correct(logits, self->labels, rows, classes);
+  sums->loss += on->loss(logits, self->labels, rows, classes, 1.0f, NULL);
 }
 
-static uint32_t begin_of_part(const training *self, int rank) {
-  return (uint32_t)((uint64_t)self->task.test_count * (uint64_t)rank / (uint64_t)self->ranks.size);
+static void test_batch(training *self, uint32_t first, int batch, verdict *sums) {
+  task_test_batch(&self->task, first, batch, model_input(&self->net), self->labels);
+  training_judge(self, model_infer(&self->net, batch), batch, sums);
+}
+
+static uint32_t begin_of_part(const training *self, int replica) {
+  uint64_t all = self->task.test_count;
+  return (uint32_t)(all * (uint64_t)replica / (uint64_t)replicas_of(self));
+}
+
+/* Until the rank notes a signal: then the figures mean nothing, and the caller has to ask whether
+ * to stop. Stages of a pipeline go on, as the others wait for them. */
+static int test_part(training *self, uint32_t first, uint32_t end, verdict *sums, failure *why) {
+  uint32_t batch = (uint32_t)self->deal.batch;
+  if (is_pipelined(self)) {
+    return pipeline_test(self, first, end, sums, why);
+  }
+  for (; first < end && !stop_signal_noted(); first += batch) {
+    test_batch(self, first, (int)(end - first < batch ? end - first : batch), sums);
+  }
+  return 0;
 }
 
 /* What layers remember becomes the mean over the ranks, which all ranks test with. All-gathers are
@@ -243,18 +257,15 @@ void statistics_take_mean(training *self, float *all, int ranks) {
   self->net.on->write(self->net.statistics, all, count * sizeof *all);
 }
 
-/* Accuracy and mean loss on the test samples. Every rank looks at its part of them, until it notes
- * a signal: then the figures mean nothing, and the caller has to ask whether to stop. */
+/* Accuracy and mean loss on the test samples. Every rank looks at its part of them. */
 int training_test(training *self, results *made, failure *why) {
   verdict sums = {0};
   if (share_statistics(self, why)) {
     return -1;
   }
-  uint32_t end = begin_of_part(self, self->ranks.rank + 1);
-  uint32_t batch = (uint32_t)self->deal.batch;
-  for (uint32_t first = begin_of_part(self, self->ranks.rank); first < end && !stop_signal_noted();
-       first += batch) {
-    test_batch(self, first, (int)(end - first < batch ? end - first : batch), &sums);
+  uint32_t first = begin_of_part(self, replica_of(self));
+  if (test_part(self, first, begin_of_part(self, replica_of(self) + 1), &sums, why)) {
+    return -1;
   }
   if (peers_sum(&self->ranks, &sums.correct, 1, why) ||
       peers_sum_real(&self->ranks, &sums.loss, why)) {

@@ -104,7 +104,7 @@ static void compare(bench *b) {
   precision_round(cuda->stored, b->out, b->out_count);
   cuda->store(t.out, b->out, b->out_count);
   compare_backward(b, &t, true);
-  if (at->skip_from > 0) {
+  if (at->skip_back > 0) {
     expect_elements(at->skip_delta, on_cuda->skip_delta, b->in_count, 0.0, "gradient of the skip");
   }
   if (at->kind->infer) {

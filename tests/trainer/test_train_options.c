@@ -87,6 +87,30 @@ static void elastic_ranks_are_read_and_go_with_what_they_can(void **state) {
   }
 }
 
+static void a_pipeline_is_read_and_goes_with_what_it_can(void **state) {
+  (void)state;
+  options made;
+  failure why = {0};
+  char two[] = "--pipeline=2", five[] = "--pipeline=5", gpt[] = "--model=gpt-nano",
+       images[] = "--model=mlp";
+  char apart[][24] = {"--shard=optimizer", "--elastic=2:4", "--device=auto", "--precision=bf16",
+                      "--clip=1",          "--save=kept",   "--resume=kept", "--optimizer=lars"};
+  assert_int_equal(parse(&made, &why, NULL, NULL, NULL), 0);
+  assert_int_equal(made.pipeline, 1);
+  assert_int_equal(parse(&made, &why, two, gpt, NULL), 0);
+  assert_int_equal(made.pipeline, 2);
+  for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
+    assert_int_equal(parse(&made, &why, two, gpt, apart[i]), -1);
+    apart[i][strcspn(apart[i], "=")] = '\0';
+    assert_non_null(strstr(why.text, "--pipeline does not go with"));
+    assert_non_null(strstr(why.text, apart[i]));
+  }
+  assert_int_equal(parse(&made, &why, two, images, NULL), -1);
+  assert_non_null(strstr(why.text, "--model mlp has none"));
+  assert_int_equal(parse(&made, &why, five, gpt, NULL), -1);
+  assert_non_null(strstr(why.text, "give 4 at most"));
+}
+
 static void defaults_suit_the_model_and_the_optimizer(void **state) {
   (void)state;
   options images, text, lars;
@@ -170,6 +194,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(options_are_read),
     cmocka_unit_test(a_device_is_read_and_may_have_shards),
     cmocka_unit_test(elastic_ranks_are_read_and_go_with_what_they_can),
+    cmocka_unit_test(a_pipeline_is_read_and_goes_with_what_it_can),
     cmocka_unit_test(defaults_suit_the_model_and_the_optimizer),
     cmocka_unit_test(bad_options_are_refused_with_what_was_found),
     cmocka_unit_test(every_option_is_in_the_help),
