@@ -154,7 +154,7 @@ class Job:
         if _takes_a_thread(None):
             options.setdefault("progress", "thread")
         self.min, self.max = min, max
-        self._is_asked = self._has_run = False
+        self._is_asked = self._has_run = self._is_over = False
         self.comm = Communicator.from_env(policy, **options)
         self.is_newcomer = self.comm.regrouped.is_newcomer
         if not self.is_newcomer and not min <= self.comm.size <= max:
@@ -205,8 +205,12 @@ class Job:
         )
         if self.comm.rank == 0 and not self.is_newcomer:
             state._knows = True
-        with self._leaving_by_signal():
-            return run()
+        try:
+            with self._leaving_by_signal():
+                return run()
+        except TooFewRanksError:
+            self._is_over = True  # on all ranks, whatever exception the program makes of it
+            raise
 
     def leave(self) -> None:
         """This rank leaves after the step that is under way. From a signal handler, too."""
@@ -249,7 +253,7 @@ class Job:
     def __exit__(self, kind: Any, trouble: Optional[BaseException], trace: Any) -> None:
         if self.is_newcomer and trouble is not None:
             self.comm._forget()  # the others lose it, and go on
-        if trouble is None or isinstance(trouble, TooFewRanksError):
-            self.close()  # all ranks are here
+        if trouble is None or self._is_over:
+            self.close()
         else:
             self.comm.__exit__(kind, trouble, trace)
