@@ -53,6 +53,16 @@ def test_a_state_of_another_model_is_refused_on_every_rank(tmp_path):
         assert "Error: " in sentence
 
 
+def test_a_state_that_was_closed_says_so(tmp_path):
+    def work(rank):
+        model = DDP(Known())
+        hooked(model, "").close()
+        return raised(lambda: steps_of(model, rank, range(1)))
+
+    for _, sentence in over_group_that_breaks(2, tmp_path, work):
+        assert "the State of this model was closed" in sentence
+
+
 PROGRAM = """
 import torch, torch.distributed as dist, libcomm.torch
 torch.set_num_threads(1)

@@ -161,6 +161,8 @@ class State:
 
     def _take(self, bucket: Any) -> Any:
         """Begin the sum of a bucket: its future is completed by the worker."""
+        if not self._worker.is_alive():
+            raise StateError("libcomm.torch: the State of this model was closed")
         future: Any = Future(devices=_devices_of(bucket.buffer()))
         try:
             if not self._is_in_step:
