@@ -195,6 +195,7 @@ static const struct CMUnitTest tests[] = {
     PROPERTY("any_id_of_a_communicator_is_a_place_or_refused", "nccl_id"),
     PROPERTY("any_piece_of_a_message_between_two_ranks_is_read_or_refused", "pair_frame"),
     PROPERTY("any_header_of_a_message_between_two_ranks_is_one_or_refused", "pair_header"),
+    PROPERTY("any_header_of_a_piece_is_one_or_refused", "shard_header"),
     PROPERTY("any_handshake_and_control_file_of_the_mpi_interposer_is_read_or_refused",
              "interposer"),
     PROPERTY("any_text_in_sysfs_is_read_or_nothing", "sysfs"),

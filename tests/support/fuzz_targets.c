@@ -62,6 +62,7 @@ const lcomm_fuzz_target lcomm_fuzz_targets[] = {
     {"nccl_id", lcomm_fuzz_nccl_id},
     {"pair_frame", lcomm_fuzz_pair_frame},
     {"pair_header", lcomm_fuzz_pair_header},
+    {"shard_header", lcomm_fuzz_shard_header},
     {"interposer", lcomm_fuzz_interposer},
     {"sysfs", lcomm_fuzz_sysfs},
     {"nvml", lcomm_fuzz_nvml},

@@ -25,6 +25,7 @@
 #include "tests/support/target_pair_header.h"
 #include "tests/support/target_policy.h"
 #include "tests/support/target_settings.h"
+#include "tests/support/target_shard_header.h"
 #include "tests/support/target_shm.h"
 #include "tests/support/target_simulate.h"
 #include "tests/support/target_sources.h"

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/shards/quorum.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int lcomm_quorum_mask_count(const uint8_t *mask, int ranks) {
+  int count = 0;
+  for (int rank = 0; rank < ranks; rank++) {
+    count += lcomm_quorum_mask_has(mask, rank);
+  }
+  return count;
+}
+
+bool lcomm_quorum_make(lcomm_quorum *quorum, const lcomm_quorum_rule *rule) {
+  *quorum = (lcomm_quorum){.rule = *rule};
+  quorum->ranks = calloc((size_t)rule->ranks, sizeof *quorum->ranks);
+  quorum->used = calloc(rule->kept, lcomm_quorum_mask_size(rule->ranks));
+  return quorum->ranks && quorum->used;
+}
+
+void lcomm_quorum_free(lcomm_quorum *quorum) {
+  free(quorum->ranks);
+  free(quorum->used);
+  quorum->ranks = NULL;
+  quorum->used = NULL;
+}
+
+/* ------------------------------------------------------------ contributions */
+
+bool lcomm_quorum_is_in(const lcomm_quorum *quorum, int rank) {
+  return quorum->ranks[rank].came == quorum->open + 1;
+}
+
+lcomm_quorum_verdict lcomm_quorum_contribute(lcomm_quorum *quorum, int rank, double now_s) {
+  lcomm_quorum_rank *it = &quorum->ranks[rank];
+  if (it->came != it->answered) {
+    return LCOMM_QUORUM_REFUSED;
+  }
+  it->came++;
+  if (it->came <= quorum->open) {
+    return LCOMM_QUORUM_LATE;
+  }
+  quorum->since_s = quorum->there == 0 ? now_s : quorum->since_s;
+  quorum->there++;
+  if (quorum->there == quorum->rule.needed) {
+    quorum->enough_s = now_s;
+  }
+  return LCOMM_QUORUM_COUNTS;
+}
+
+/* ------------------------------------------------------------------ closing */
+
+/* A rank that has not been given the result whose place the open round needs; -1: there is none. */
+static int find_farthest(const lcomm_quorum *quorum) {
+  for (int rank = 0; rank < quorum->rule.ranks; rank++) {
+    if (quorum->open - quorum->ranks[rank].answered >= quorum->rule.kept) {
+      return rank;
+    }
+  }
+  return -1;
+}
+
+bool lcomm_quorum_may_close(const lcomm_quorum *quorum, double now_s) {
+  const lcomm_quorum_rule *rule = &quorum->rule;
+  bool enough = quorum->there == rule->ranks ||
+                (quorum->there >= rule->needed && now_s >= quorum->enough_s + rule->late_s);
+  return enough && find_farthest(quorum) < 0;
+}
+
+double lcomm_quorum_due_s(const lcomm_quorum *quorum) {
+  const lcomm_quorum_rule *rule = &quorum->rule;
+  bool waits = quorum->there >= rule->needed && quorum->there < rule->ranks;
+  return waits && find_farthest(quorum) < 0 ? quorum->enough_s + rule->late_s : 0;
+}
+
+int lcomm_quorum_awaits(const lcomm_quorum *quorum, double *since_s) {
+  *since_s = quorum->since_s;
+  if (quorum->there == 0) {
+    return -1;
+  }
+  if (quorum->there >= quorum->rule.needed) {
+    *since_s = quorum->enough_s;
+    return find_farthest(quorum);
+  }
+  int rank = 0;
+  while (lcomm_quorum_is_in(quorum, rank)) {
+    rank++;
+  }
+  return rank;
+}
+
+static uint8_t *mask_of(const lcomm_quorum *quorum, uint64_t round) {
+  return quorum->used + round % quorum->rule.kept * lcomm_quorum_mask_size(quorum->rule.ranks);
+}
+
+void lcomm_quorum_close(lcomm_quorum *quorum) {
+  uint8_t *used = mask_of(quorum, quorum->open);
+  memset(used, 0, lcomm_quorum_mask_size(quorum->rule.ranks));
+  for (int rank = 0; rank < quorum->rule.ranks; rank++) {
+    used[rank / 8] |= (uint8_t)(lcomm_quorum_is_in(quorum, rank) << rank % 8);
+  }
+  quorum->open++;
+  quorum->there = 0;
+}
+
+const uint8_t *lcomm_quorum_used(const lcomm_quorum *quorum, uint64_t round) {
+  return mask_of(quorum, round);
+}
+
+/* ---------------------------------------------------------------- answering */
+
+bool lcomm_quorum_may_answer(const lcomm_quorum *quorum, int rank) {
+  const lcomm_quorum_rank *it = &quorum->ranks[rank];
+  return it->came > it->answered && it->answered < quorum->open;
+}
+
+void lcomm_quorum_answered(lcomm_quorum *quorum, int rank) {
+  quorum->ranks[rank].answered++;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/shards/shard_header.h"
+
+#include <string.h>
+
+#include "codecs/little_endian.h"
+#include "libcomm/shards/quorum.h"
+
+enum {
+  VERSION = 1,
+  VERSION_AT = 4,
+  KIND_AT = 5,
+  ZERO_AT = 6,
+  VECTOR_AT = 8,
+  USED_AT = 12,
+  ROUND_AT = 16,
+  CLOSED_AT = 24,
+  SIZE_AT = 32
+};
+static const uint8_t magic[4] = {'l', 'c', 's', 'h'};
+
+size_t lcomm_shard_header_size(int ranks) {
+  return LCOMM_SHARD_HEADER_FIXED + lcomm_quorum_mask_size(ranks);
+}
+
+void lcomm_shard_header_write(const lcomm_shard_header *header, int ranks, uint8_t *bytes) {
+  memset(bytes, 0, lcomm_shard_header_size(ranks));
+  memcpy(bytes, magic, sizeof(magic));
+  bytes[VERSION_AT] = VERSION;
+  bytes[KIND_AT] = (uint8_t)header->kind;
+  lcomm_le_put(bytes + VECTOR_AT, header->vector, 4);
+  lcomm_le_put(bytes + USED_AT, header->used, 4);
+  lcomm_le_put(bytes + ROUND_AT, header->round, 8);
+  lcomm_le_put(bytes + CLOSED_AT, header->closed, 8);
+  lcomm_le_put(bytes + SIZE_AT, header->size, 8);
+  if (header->mask) {
+    memcpy(bytes + LCOMM_SHARD_HEADER_FIXED, header->mask, lcomm_quorum_mask_size(ranks));
+  }
+}
+
+/* Bits behind the last rank count, too. */
+static bool is_empty(const uint8_t *mask, int ranks) {
+  for (size_t i = 0; i < lcomm_quorum_mask_size(ranks); i++) {
+    if (mask[i] != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool is_set_of_ranks(const uint8_t *mask, int ranks) {
+  int beyond = ranks % 8;
+  return beyond == 0 || mask[ranks / 8] >> beyond == 0;
+}
+
+static bool is_contribution(const lcomm_shard_header *it, int ranks) {
+  return it->kind == LCOMM_SHARD_CONTRIBUTION && it->used == 0 && it->closed == 0 &&
+         is_empty(it->mask, ranks);
+}
+
+static bool is_result(const lcomm_shard_header *it, int ranks) {
+  return it->kind == LCOMM_SHARD_RESULT && it->used > 0 && it->closed > it->round &&
+         is_set_of_ranks(it->mask, ranks) &&
+         it->used == (uint32_t)lcomm_quorum_mask_count(it->mask, ranks);
+}
+
+bool lcomm_shard_header_read(const uint8_t *bytes, size_t size, int ranks,
+                             lcomm_shard_header *header) {
+  if (size != lcomm_shard_header_size(ranks) || memcmp(bytes, magic, sizeof(magic)) != 0 ||
+      bytes[VERSION_AT] != VERSION || lcomm_le_get(bytes + ZERO_AT, 2) != 0) {
+    return false;
+  }
+  *header = (lcomm_shard_header){.kind = (lcomm_shard_kind)bytes[KIND_AT],
+                                 .vector = (uint32_t)lcomm_le_get(bytes + VECTOR_AT, 4),
+                                 .used = (uint32_t)lcomm_le_get(bytes + USED_AT, 4),
+                                 .round = lcomm_le_get(bytes + ROUND_AT, 8),
+                                 .closed = lcomm_le_get(bytes + CLOSED_AT, 8),
+                                 .size = lcomm_le_get(bytes + SIZE_AT, 8),
+                                 .mask = bytes + LCOMM_SHARD_HEADER_FIXED};
+  return header->size > 0 && (is_contribution(header, ranks) || is_result(header, ranks));
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* What a contribution to a piece, and its result, begin with. */
+
+#include <string.h>
+
+#include "libcomm/shards/shard_header.h"
+#include "tests/support/unit_tests.h"
+
+enum { RANKS = 10, SIZE = LCOMM_SHARD_HEADER_FIXED + 2 };
+
+static const uint8_t expected[SIZE] = {'l', 'c', 's', 'h', 1, 2, 0, 0, 7, 0, 0, 0, 3, 0,
+                                       0,   0,   5,   0,   0, 0, 0, 0, 0, 0, 9, 0, 0, 0,
+                                       0,   0,   0,   0,   0, 2, 0, 0, 0, 0, 0, 0, 5, 2};
+
+static void a_result_has_the_bytes_of_the_format(void **state) {
+  (void)state;
+  static const uint8_t mask[2] = {5, 2};
+  uint8_t bytes[SIZE];
+  lcomm_shard_header read, header = {.kind = LCOMM_SHARD_RESULT,
+                                     .vector = 7,
+                                     .used = 3,
+                                     .round = 5,
+                                     .closed = 9,
+                                     .size = 512,
+                                     .mask = mask};
+  assert_int_equal(lcomm_shard_header_size(RANKS), SIZE);
+  lcomm_shard_header_write(&header, RANKS, bytes);
+  assert_memory_equal(bytes, expected, SIZE);
+  assert_true(lcomm_shard_header_read(bytes, SIZE, RANKS, &read));
+  assert_true(read.kind == header.kind && read.vector == 7 && read.used == 3 && read.round == 5 &&
+              read.closed == 9 && read.size == 512 && memcmp(read.mask, mask, 2) == 0);
+}
+
+static void a_contribution_says_nothing_of_a_result(void **state) {
+  (void)state;
+  uint8_t bytes[SIZE];
+  lcomm_shard_header read, header = {.kind = LCOMM_SHARD_CONTRIBUTION, .round = 5, .size = 1};
+  lcomm_shard_header_write(&header, RANKS, bytes);
+  assert_true(lcomm_shard_header_read(bytes, SIZE, RANKS, &read));
+  for (size_t at = 0; at < 3; at++) {
+    const size_t of_results[3] = {12, 24, SIZE - 1};
+    lcomm_shard_header_write(&header, RANKS, bytes);
+    bytes[of_results[at]] = 1;
+    assert_false(lcomm_shard_header_read(bytes, SIZE, RANKS, &read));
+  }
+}
+
+static void any_other_byte_where_it_matters_is_refused(void **state) {
+  (void)state;
+  static const struct {
+    int at;
+    uint8_t byte;
+  } bad[] = {{0, 'L'}, {4, 2},  {5, 0},  {5, 1},  {5, 3},  {6, 1}, {12, 2},
+             {12, 0},  {24, 5}, {33, 0}, {40, 4}, {41, 6}, {41, 4}};
+  lcomm_shard_header read;
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    uint8_t bytes[SIZE];
+    memcpy(bytes, expected, SIZE);
+    bytes[bad[i].at] = bad[i].byte;
+    assert_false(lcomm_shard_header_read(bytes, SIZE, RANKS, &read));
+  }
+  for (size_t size = 0; size < SIZE; size++) {
+    assert_false(lcomm_shard_header_read(expected, size, RANKS, &read));
+  }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_result_has_the_bytes_of_the_format),
+    cmocka_unit_test(a_contribution_says_nothing_of_a_result),
+    cmocka_unit_test(any_other_byte_where_it_matters_is_refused),
+};
+RUN_TESTS(tests)
