@@ -10,6 +10,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/base/log.h"
 #include "libcomm/call/call_watch.h"
+#include "libcomm/comm/quorum_service.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/flow.h"
 #include "libcomm/engine/lanes.h"
@@ -107,6 +108,7 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   lcomm_progress_thread_free(comm); /* its lock guards the two above */
   lcomm_tensor_set_free(comm);
   lcomm_residual_set_free(comm);
+  lcomm_quorum_service_end(comm, orderly);
   free_operations(comm);
   lcomm_peer_memory_free(comm);
   lcomm_flow_cancel(comm);

@@ -18,6 +18,7 @@
 #include "libcomm/comm/announce.h"
 #include "libcomm/comm/create.h"
 #include "libcomm/comm/create_internal.h"
+#include "libcomm/comm/quorum_service.h"
 #include "libcomm/engine/lost_ranks.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/progress_thread.h"
@@ -287,6 +288,14 @@ lcomm_status lcomm_comm_create(lcomm_bootstrap_object *bootstrap, const lcomm_co
   }
   if (!made->progress.thread) {
     lcomm_siblings_add(made);
+  }
+  status = lcomm_quorum_service_begin(made);
+  if (status != LCOMM_OK) {
+    *bootstrap = made->bootstrap;
+    made->bootstrap = (lcomm_bootstrap_object){.base = bootstrap->base};
+    lcomm_siblings_remove(made);
+    lcomm_comm_free(made, false);
+    return status;
   }
   *comm = made;
   return LCOMM_OK;

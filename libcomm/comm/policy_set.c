@@ -72,6 +72,20 @@ static lcomm_status check_adam(changing *it) {
                 "same adam=, or make another communicator");
 }
 
+/* The service of a quorum is made with the communicator. */
+static lcomm_status check_quorum(changing *it) {
+  const lcomm_quorum_policy *now = &it->comm->settings.policy.quorum, *next = &it->policy.quorum;
+  bool same =
+      now->ranks == next->ranks && now->percent == next->percent && now->late_ms == next->late_ms;
+  if (same) {
+    return LCOMM_OK;
+  }
+  return reject(
+      it, LCOMM_ERR_STATE,
+      "quorum= or late= is another one than the communicator was made with; give the same, "
+      "or make another communicator");
+}
+
 /* Can this rank change to the policy now? Decided here, sent to all. */
 static lcomm_status check_proposal(changing *it, const char *text) {
   lcomm_comm *comm = it->comm;
@@ -93,6 +107,7 @@ static lcomm_status check_proposal(changing *it, const char *text) {
   it->policy.undo |= comm->bootstrap.elastic;
   lcomm_policy_format(&it->policy, it->text);
   LCOMM_TRY(check_adam(it));
+  LCOMM_TRY(check_quorum(it));
   return check_tensors(it);
 }
 

@@ -106,6 +106,8 @@ typedef struct lcomm_deferred {
   /* The progress thread starts them, too, and so do waits in other communicators; else only calls
    * of the program on this one. */
   bool for_others;
+  double due_s;                /* when to start again although nothing has moved; 0: then only */
+  struct lcomm_shards *shards; /* shards/shards.h; NULL: sums wait for all ranks */
   bool counts_steps; /* `step` is that of the program; else each operation is one, for traces */
   uint64_t step;
 } lcomm_deferred;

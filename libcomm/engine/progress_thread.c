@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "libcomm/base/backoff.h"
+#include "libcomm/base/clock.h"
 #include "libcomm/device/device.h"
 #include "libcomm/engine/recording.h"
 #include "libcomm/engine/siblings.h"
@@ -90,6 +91,15 @@ bool lcomm_engine_progress(lcomm_comm *comm) {
   return moved;
 }
 
+/* Deferred operations may be due at a time. */
+static double limit_until_due(const lcomm_comm *comm, double limit_s) {
+  double left_s = comm->deferred.due_s - lcomm_clock_s();
+  if (!(comm->deferred.due_s > 0) || left_s >= limit_s) {
+    return limit_s;
+  }
+  return left_s > 0 ? left_s : 0;
+}
+
 /* Nothing moves: sleep until a peer or a call wakes the thread. `seen` is the number of wake-ups
  * before the last look. The caller holds the lock at begin and end. */
 static void sleep_a_while(lcomm_progress_thread *thread, unsigned seen) {
@@ -99,6 +109,7 @@ static void sleep_a_while(lcomm_progress_thread *thread, unsigned seen) {
   bool working = lcomm_comm_is_busy(comm);
   lcomm_links_wait_set set = {.watched = {{.fd = thread->bell, .events = POLLIN}}, .count = 1};
   double longest_s = working ? WORK_S : idle_s, limit_s = lcomm_replays_limit_s(comm, longest_s);
+  limit_s = limit_until_due(comm, limit_s);
   atomic_store(&thread->asleep, true);
   if (working) {
     lcomm_links_prepare(&comm->links, &set, thread->bell);

@@ -74,6 +74,11 @@ lcomm_status lcomm_ef_make_plan(const lcomm_ef *ef, bool exact, double density, 
 lcomm_status lcomm_ef_feedback(const lcomm_ef *ef, lcomm_feedback_state **feedback) {
   lcomm_plan *plan = NULL;
   *feedback = NULL;
+  if (ef->keeps_all) {
+    lcomm_status made = lcomm_feedback_make(ef->comm, ef->request.location,
+                                            lcomm_span_whole(0, ef->request.count), 0, feedback);
+    return made == LCOMM_OK ? LCOMM_OK : lcomm_ef_out_of_memory(ef);
+  }
   if (ef->exact) {
     return LCOMM_OK;
   }
@@ -91,7 +96,7 @@ lcomm_status lcomm_ef_feedback(const lcomm_ef *ef, lcomm_feedback_state **feedba
 
 lcomm_status lcomm_ef_holders(const lcomm_ef *ef, int *holders) {
   lcomm_plan *plan = NULL;
-  if (ef->lowrank.rank > 0) {
+  if (ef->lowrank.rank > 0 || ef->keeps_all) {
     *holders = ef->comm->size;
     return LCOMM_OK;
   }

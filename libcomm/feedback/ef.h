@@ -42,6 +42,7 @@ typedef struct lcomm_ef {
   bool sends_momentum;  /* in the run that was taken last */
   double clip;          /* largest L2 norm of this rank's contribution; 0: any */
   bool exact;           /* never compressed */
+  bool keeps_all;       /* each rank keeps a residual of the whole vector, exact or not */
   bool undo;            /* operations can be undone */
   bool background;      /* a step is nobody's call: without a plan the communicator fails */
   bool flushes;         /* the next run, which is exact: the policy has changed */

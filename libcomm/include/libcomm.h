@@ -158,6 +158,24 @@
  *   step=CALLS    plain calls with error feedback that make up a training step
  *                 on one communicator, for interposers, which have to find out which
  *                 buffer is which, 1 to 4096            (default: found out)
+ *   quorum=K, quorum=N%  sums of tensors do not wait for the slowest: each rank
+ *                 owns a piece of a bucket, and sums what K ranks, or N percent of
+ *                 all, have sent and what comes LATE ms after that. LCOMM_AVG divides
+ *                 by the number that it used, LCOMM_SUM is the sum of those. Results
+ *                 are the same on all ranks. A rank that was late keeps what it sent
+ *                 and sends it with its next gradients, so nothing is lost; up to 16
+ *                 steps later, then the others wait for it. All tensors keep what
+ *                 their codec leaves out, with +ef or without. lcomm_behind() says
+ *                 that a rank had better skip steps, lcomm_lateness_get() who is
+ *                 late; rank 0 logs who was in 50 sums in a row. For float32,
+ *                 float16 and bfloat16 tensors of the host; all other calls, those with
+ *                 a residual too, wait for all ranks. Ranks on the owner's node send
+ *                 exactly. Each communicator has a progress thread more. Not with
+ *                 warmup=, ramp=, momentum=, adam=, undo=, guard=, node=, net=auto,
+ *                 lowrank, +zstd and LCOMM_ELASTIC, and lcomm_policy_set() does not
+ *                 change it               (default: all ranks)
+ *   late=MS       how long a quorum waits for the others, 0 to 3600000 ms
+ *                                                       (default 10)
  *
  *   guard=STEPS[,limit=ERROR][,residual=NORMS][,report]  every so many steps a sample of each
  *                 compressed tensor is summed exactly as well, see GUARD in
@@ -430,8 +448,8 @@ LCOMM_API const char *lcomm_policy_string(const lcomm_comm *comm);
  * return the same error and sentence, and go on with the policy before.
  * Not while another thread reports tensors ready, or asks lcomm_policy_query().
  * Errors: POLICY (with the position), ARGUMENT (NULL; momentum= or adam= and a float64 tensor),
- * STATE (during a step; an operation is in flight or was not waited for; another adam=), MISMATCH
- * (both policies are named); MEMORY and those of lcomm_allreduce, sticky. */
+ * STATE (during a step; an operation is in flight or was not waited for; another adam= or quorum=),
+ * MISMATCH (both policies are named); MEMORY and those of lcomm_allreduce, sticky. */
 LCOMM_API lcomm_status lcomm_policy_set(lcomm_comm *comm, const char *policy);
 
 #ifdef __cplusplus

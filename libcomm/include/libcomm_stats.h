@@ -55,6 +55,29 @@ typedef struct lcomm_stats {
 LCOMM_API lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats);
 LCOMM_API lcomm_status lcomm_stats_reset(lcomm_comm *comm);
 
+/* ---------------------------------------------------------------- lateness */
+
+/* With quorum= of the policy: how often a rank was late, as the results of tensors say that this
+ * rank has. The bucket of a step is a sum; each rank owns a piece of it, and says for its piece who
+ * was used. */
+typedef struct lcomm_lateness {
+  uint64_t sums, late_sums;     /* all, and those of which a piece did not use it */
+  uint64_t pieces, late_pieces; /* all, and those that did not use it */
+} lcomm_lateness;
+
+/* Fills in what is known of `rank`; zeros without quorum=. Local, between the steps. Errors:
+ * ARGUMENT (NULL; no rank of the communicator). */
+LCOMM_API lcomm_status lcomm_lateness_get(const lcomm_comm *comm, int rank,
+                                          lcomm_lateness *lateness);
+
+/* With quorum= of the policy: is this rank behind the others? After lcomm_tensors_wait() *steps is
+ * the number of the next steps for which it had better compute no gradients: the results of all but
+ * the last of them are there already, and the last is under way. In these steps it fills its
+ * tensors with zeros, reports them, waits and applies the results as always: so it sends what was
+ * not used of it, and is with the others again. 0 where it is not behind, and without quorum=.
+ * Local, between the steps. Errors: ARGUMENT (NULL). */
+LCOMM_API lcomm_status lcomm_behind(const lcomm_comm *comm, uint64_t *steps);
+
 /* Print in words the plan an all-reduce of this shape would follow and why:
  * algorithm, codec per link class, chunks, messages and bytes. tensor: 1 for
  * a bucket of tensors or a call with a residual, without a name (see lcomm_tensor_codec), 0 for a

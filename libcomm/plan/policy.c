@@ -34,7 +34,7 @@ static lcomm_status parse_word(parser *p, span word) {
   static const char expected[] =
       "expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, pipe, min, exempt, "
       "warmup, ramp, momentum, adam, clip, undo, nonfinite, scope, bucket, algo, check, match, "
-      "step, guard";
+      "step, guard, quorum, late";
   char quoted[LCOMM_QUOTE_MAX];
   span name = lcomm_span_before(word, "=");
   int index = find_key(name);
@@ -104,6 +104,13 @@ static lcomm_status check_whole(parser *p) {
                              "nonfinite=discard undoes steps; expected undo=on, or no undo=");
   }
   p->policy->undo |= p->policy->discard_not_finite;
+  int late = find_key((span){"late", 4});
+  if (p->word[late] && !lcomm_policy_has_quorum(p->policy)) {
+    use_key(p, &lcomm_policy_keys[late]);
+    return lcomm_policy_fail(&p->in, p->word[late],
+                             "late says how long a quorum waits for the others; expected quorum=, "
+                             "too");
+  }
   if (why) {
     int index = find_key((span){name, strlen(name)});
     use_key(p, &lcomm_policy_keys[index]);

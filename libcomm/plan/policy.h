@@ -73,6 +73,13 @@ typedef struct lcomm_adam_policy {
   uint64_t refresh; /* steps of momentum before the first exact one, 0: none follows */
 } lcomm_adam_policy;
 
+/* quorum= and late=: how many ranks the sums of tensors wait for. */
+typedef struct lcomm_quorum_policy {
+  uint32_t ranks;   /* quorum=K */
+  uint32_t percent; /* quorum=N%; both 0: all, without quorum= */
+  uint32_t late_ms; /* how long they wait for the others then */
+} lcomm_quorum_policy;
+
 typedef enum lcomm_scope { LCOMM_SCOPE_TENSOR, LCOMM_SCOPE_BUCKET } lcomm_scope;
 
 /* What a norm of clip= is of. */
@@ -115,10 +122,12 @@ typedef struct lcomm_policy {
   lcomm_ramp_stage ramp[LCOMM_POLICY_RAMP_MAX]; /* in order, after the warm-up */
   double momentum;                              /* of momentum correction, 0: none */
   lcomm_adam_policy adam;                       /* compressed momentum */
-  double clip;                                  /* largest L2 norm, 0: none */
-  lcomm_clip_scope clip_scope;                  /* of each tensor, or of all together */
-  bool undo;                                    /* operations can be undone */
-  bool discard_not_finite;                      /* what gives NaN or Inf is undone; implies undo */
+  struct {
+    double clip;                 /* largest L2 norm, 0: none */
+    lcomm_clip_scope clip_scope; /* of each tensor, or of all together */
+  };
+  bool undo;               /* operations can be undone */
+  bool discard_not_finite; /* what gives NaN or Inf is undone; implies undo */
   uint64_t bucket_bytes;
   lcomm_scope scope;
   lcomm_algorithm algorithm;
@@ -131,6 +140,7 @@ typedef struct lcomm_policy {
   lcomm_codec_pattern patterns[LCOMM_POLICY_PATTERNS_MAX]; /* the first one that fits counts */
   uint32_t step_calls;                                     /* 0: without step= */
   lcomm_guard_policy guard;
+  lcomm_quorum_policy quorum;
 } lcomm_policy;
 
 /* Parse `text` (NULL or "" is the default policy). On a mistake returns
@@ -167,6 +177,13 @@ static inline const lcomm_codec_spec *lcomm_policy_net_codec(const lcomm_policy 
                                                              unsigned index) {
   return index == 0 ? &policy->net : &policy->patterns[index - 1].codec;
 }
+
+/* Is there a quorum=? How many of so many ranks does it need? More than there are where it names
+ * more. */
+static inline bool lcomm_policy_has_quorum(const lcomm_policy *policy) {
+  return policy->quorum.ranks > 0 || policy->quorum.percent > 0;
+}
+int lcomm_policy_quorum(const lcomm_quorum_policy *quorum, int ranks);
 
 /* Text of a codec as a policy says it, e.g. "topk:0.01+ef"; returns text. */
 const char *lcomm_codec_spec_format(const lcomm_codec_spec *choice, char *text, size_t size);

@@ -18,6 +18,7 @@ const lcomm_policy lcomm_policy_default = {
     .bucket_bytes = 25 << 20,
     .scope = LCOMM_SCOPE_TENSOR,
     .algorithm = LCOMM_ALGO_AUTO,
+    .quorum = {.late_ms = 10},
 };
 
 const char *const lcomm_scope_names[LCOMM_SCOPE_COUNT] = {"tensor", "bucket"};
@@ -173,6 +174,7 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text) {
     lcomm_write(&w, " step=%u", policy->step_calls);
   }
   lcomm_policy_write_guard(&w, &policy->guard);
+  lcomm_policy_write_quorum(&w, &policy->quorum);
   if (w.length == 0) {
     lcomm_write(&w, " net=%s", standard->net.format.codec->name);
   }
@@ -257,7 +259,8 @@ const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key) 
     return "gradients are clipped where they join what was not sent yet; expected a codec of net "
            "with +ef";
   }
-  return NULL;
+  *key = "quorum";
+  return lcomm_policy_quorum_conflict(policy);
 }
 
 /* -------------------------------------------------------------- sentences */

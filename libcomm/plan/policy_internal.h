@@ -147,6 +147,16 @@ lcomm_status lcomm_policy_read_adam(lcomm_policy_reader *r, lcomm_span value,
 void lcomm_policy_write_adam(lcomm_writer *w, const lcomm_adam_policy *adam);
 const char *lcomm_policy_adam_conflict(const lcomm_policy *policy);
 
+/* --------------------------------------------------------------- policy_quorum.c */
+
+/* The values of quorum= and late=, read and written again; what contradicts quorum=. */
+lcomm_status lcomm_policy_read_quorum(lcomm_policy_reader *r, lcomm_span value,
+                                      lcomm_quorum_policy *quorum);
+lcomm_status lcomm_policy_read_late(lcomm_policy_reader *r, lcomm_span value,
+                                    lcomm_quorum_policy *quorum);
+void lcomm_policy_write_quorum(lcomm_writer *w, const lcomm_quorum_policy *quorum);
+const char *lcomm_policy_quorum_conflict(const lcomm_policy *policy);
+
 /* -------------------------------------------------------------- policy_preset.c */
 
 enum { LCOMM_PRESET_WORDS_MAX = 4 };

@@ -236,6 +236,14 @@ static lcomm_status parse_guard(parser *p, span value) {
   return lcomm_policy_read_guard(&p->in, value, &p->policy->guard);
 }
 
+static lcomm_status parse_quorum(parser *p, span value) {
+  return lcomm_policy_read_quorum(&p->in, value, &p->policy->quorum);
+}
+
+static lcomm_status parse_late(parser *p, span value) {
+  return lcomm_policy_read_late(&p->in, value, &p->policy->quorum);
+}
+
 const lcomm_policy_key lcomm_policy_keys[LCOMM_POLICY_KEYS] = {
     {"net", parse_net, "int8"},
     {"node", parse_node, "bf16"},
@@ -256,4 +264,6 @@ const lcomm_policy_key lcomm_policy_keys[LCOMM_POLICY_KEYS] = {
     {"match", parse_match, "size>=1M&op=sum"},
     {"step", parse_step, "12"},
     {"guard", parse_guard, "100,limit=0.5"},
+    {"quorum", parse_quorum, "90%"},
+    {"late", parse_late, "20 quorum=90%"},
 };

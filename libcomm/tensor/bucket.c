@@ -145,6 +145,7 @@ static void free_bucket(lcomm_bucket *bucket) {
       bucket->vector = NULL;
     }
   }
+  lcomm_shard_vector_free(bucket->shards);
   lcomm_ef_free(&bucket->ef);
   if (lcomm_memory_is_on_device(bucket->comm->tensors->location)) {
     lcomm_device_vector_free(bucket->comm, bucket->vector);
@@ -263,6 +264,7 @@ static lcomm_status make_ef(lcomm_bucket *bucket) {
       .beta1 = lcomm_sum_stays_exact(bucket->dtype, bucket->op) ? 0 : policy->adam.beta1,
       .clip = clips ? policy->clip / sqrt((double)comm->size) : 0,
       .exact = exact,
+      .keeps_all = comm->deferred.shards != NULL,
       .undo = policy->undo,
       .background = true};
   if (bucket->rungs > 0) {
@@ -321,6 +323,7 @@ lcomm_status lcomm_buckets_plan(lcomm_comm *comm) {
   comm->tensors->grouped |= status == LCOMM_OK;
   free(it.is_new);
   LCOMM_TRY(status);
+  LCOMM_TRY(comm->deferred.shards ? lcomm_buckets_make_shards(comm) : LCOMM_OK);
   comm->tensors->regrouping = false;
   return lcomm_guard_plan(comm);
 }

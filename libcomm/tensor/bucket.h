@@ -17,6 +17,7 @@
 #include "libcomm/observe/trace.h"
 #include "libcomm/plan/auto_lowrank.h"
 #include "libcomm/plan/eligibility.h"
+#include "libcomm/shards/shards.h"
 #include "libcomm/tensor/auto_revise.h"
 #include "libcomm/tensor/guard.h"
 
@@ -59,6 +60,7 @@ struct lcomm_bucket {
   uint64_t *ends;      /* in the vector, of what top-k looks at together; owned */
   lcomm_ef ef;
   lcomm_run *run; /* of this step: of low rank that of the first sum, then of the second */
+  lcomm_shard_vector *shards; /* by what it is summed with quorum=, else NULL */
   bool under_way; /* of low rank: the first sum is in flight, the second has not begun */
   unsigned left;  /* sums that are not over: 2 of low rank */
   bool over;      /* in this step */
@@ -160,6 +162,18 @@ void lcomm_step_undo(lcomm_comm *comm);
 bool lcomm_step_clips_globally(const lcomm_comm *comm);
 lcomm_status lcomm_step_clip_count(lcomm_comm *comm, lcomm_run *run, const lcomm_buffer *all);
 lcomm_status lcomm_step_clip(lcomm_comm *comm, lcomm_run *run, const lcomm_buffer *all);
+
+/* bucket_quorum.c, with quorum= of the policy. Give all buckets that have none a vector of shards;
+ * collective, MEMORY and transport errors, sticky. */
+lcomm_status lcomm_buckets_make_shards(lcomm_comm *comm);
+/* A tensor that is added, or its data, must be what shards sum. ARGUMENT. */
+lcomm_status lcomm_quorum_check(lcomm_comm *comm, const lcomm_tensor *tensor,
+                                lcomm_memory_location location);
+/* Start a bucket by its vector; end those whose results are here. Errors of the communicator. */
+lcomm_status lcomm_bucket_start_shards(lcomm_bucket *bucket);
+lcomm_status lcomm_buckets_end_shards(lcomm_comm *comm);
+/* Wait for a bucket that has started, whatever sums it. */
+lcomm_status lcomm_bucket_wait(lcomm_bucket *bucket);
 
 /* bucket_lowrank.c. A bucket whose tensors are matrices that travel by low rank gets what that
  * needs; does nothing for others. MEMORY, and what a plan can fail with. */

@@ -14,6 +14,9 @@
 
 /* What is played needs somebody else to move its messages. */
 static lcomm_status take_run(lcomm_bucket *bucket) {
+  if (bucket->shards) { /* it sums nothing: its backend stages */
+    return lcomm_ef_take_flush_run(&bucket->ef, &bucket->run);
+  }
   LCOMM_TRY(lcomm_ef_take_run(&bucket->ef, bucket->comm->deferred.step, &bucket->run));
   if (bucket->run->tape && bucket->comm->size > 1) {
     (void)lcomm_proxy_start(bucket->comm);
@@ -146,6 +149,9 @@ static lcomm_status start_bucket(lcomm_bucket *bucket) {
   bool staged = second || lcomm_step_clips_globally(bucket->comm);
   LCOMM_TRY(staged ? LCOMM_OK : lcomm_bucket_stage_in(bucket));
   LCOMM_TRY(second ? LCOMM_OK : lcomm_bucket_amend(bucket));
+  if (bucket->shards) {
+    return lcomm_bucket_start_shards(bucket);
+  }
   bool chains = lcomm_ef_lowrank_is_first(&bucket->ef, bucket->run) && bucket->run->tape;
   LCOMM_TRY(start_sum(bucket));
   return chains ? start_second_played(bucket) : LCOMM_OK;

@@ -140,7 +140,7 @@ static lcomm_status finish_step(lcomm_comm *comm) {
     status = lcomm_buckets_start(comm);
   }
   for (size_t i = 0; status == LCOMM_OK && i < comm->tensors->bucket_count; i++) {
-    status = lcomm_operations_wait(comm, &comm->tensors->buckets[i].over);
+    status = lcomm_bucket_wait(&comm->tensors->buckets[i]);
   }
   if (status == LCOMM_OK) {
     status = lcomm_guard_check(comm);

@@ -76,6 +76,7 @@ static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
                           lcomm_memory_location_name(comm->tensors->location, other));
     }
   }
+  LCOMM_TRY(lcomm_quorum_check(comm, tensor, location));
   if (lcomm_memory_is_on_device(location)) {
     comm->tensors->location = location;
   }

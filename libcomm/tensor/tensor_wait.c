@@ -53,7 +53,7 @@ static lcomm_status wait_for(lcomm_comm *comm, lcomm_tensor *tensor) {
                         "not been reported ready in this step",
                         tensor->name, missing->name);
   }
-  LCOMM_TRY(lcomm_operations_wait(comm, &tensor->bucket->over));
+  LCOMM_TRY(lcomm_bucket_wait(tensor->bucket));
   atomic_store(&tensor->returned, true);
   return LCOMM_OK;
 }
@@ -85,6 +85,9 @@ static lcomm_status move_on(lcomm_comm *comm, const lcomm_tensor *tensor) {
   while (moved && status == LCOMM_OK && !is_over(comm, tensor)) {
     moved = false;
     status = lcomm_operations_move(comm, &moved);
+  }
+  if (status == LCOMM_OK) {
+    status = lcomm_buckets_end_shards(comm);
   }
   if (status != LCOMM_OK || is_over(comm, tensor)) {
     return status;

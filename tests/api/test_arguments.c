@@ -110,6 +110,8 @@ static int done;
   X(lcomm_tensors_momentum, (c, NULL), "lcomm_tensors_momentum")                                   \
   X(lcomm_create_part, (c, NULL, NULL, NULL, NULL, &other), "lcomm_create_part")                   \
   X(lcomm_stats_get, (c, NULL), "lcomm_stats_get")                                                 \
+  X(lcomm_lateness_get, (c, 0, NULL), "lcomm_lateness_get")                                        \
+  X(lcomm_behind, (c, NULL), "lcomm_behind")                                                       \
   X(lcomm_plan_print, (c, 4, F, 0, NULL, 9), "lcomm_plan_print")                                   \
   X(lcomm_plan_print, (c, 4, (lcomm_dtype)99, 0, text, sizeof(text)), "lcomm_plan_print")          \
   X(lcomm_call_bytes, (c, LCOMM_CALL_ALLREDUCE, 4, F, S, 0, NULL, &bytes), "lcomm_call_bytes")     \

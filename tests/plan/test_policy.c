@@ -340,6 +340,33 @@ static void discarding_implies_undo(void **state) {
   expect_refusal("nonfinite=keep", 11, "nothing to do with NaN and Inf");
 }
 
+static void a_quorum_is_a_number_or_a_share_of_ranks(void **state) {
+  (void)state;
+  lcomm_policy policy = parse("net=int8+ef quorum=75% late=0");
+  assert_int_equal(lcomm_policy_quorum(&policy.quorum, 8), 6);
+  assert_int_equal(lcomm_policy_quorum(&policy.quorum, 3), 3);
+  assert_int_equal(lcomm_policy_quorum(&policy.quorum, 1), 1);
+  assert_int_equal(policy.quorum.late_ms, 0);
+  policy = parse("quorum=7");
+  assert_int_equal(lcomm_policy_quorum(&policy.quorum, 8), 7);
+  assert_int_equal(policy.quorum.late_ms, 10);
+  expect_canonical("late=10 quorum=7", "quorum=7");
+  expect_canonical("late=20 quorum=100% net=topk:0.01+ef", "net=topk:0.01+ef quorum=100% late=20");
+  expect_refusal("quorum=0", 8, "'0' is no quorum");
+  expect_refusal("quorum=101%", 8, "from 1% to 100%");
+  expect_refusal("quorum=%", 8, "'%' is no quorum");
+  expect_refusal("quorum=7x", 8, "'7x' is no quorum");
+  expect_refusal("quorum=7 late=-1", 15, "no time in milliseconds");
+  expect_refusal("late=5", 1, "expected quorum=, too");
+  expect_refusal("quorum=7 undo=on", 1, "expected no undo=on");
+  expect_refusal("quorum=7 warmup=5", 1, "no warmup=");
+  expect_refusal("quorum=7 guard=5", 1, "guard=");
+  expect_refusal("quorum=7 node=bf16", 1, "expected node=none");
+  expect_refusal("quorum=7 net=auto:int8", 1, "other than auto and lowrank");
+  expect_refusal("quorum=7 net=int8+zstd", 1, "without +zstd");
+  expect_refusal("quorum=7 net=topk:0.01+ef momentum=0.9", 1, "no momentum=");
+}
+
 static void clipping_needs_feedback(void **state) {
   (void)state;
   const char why[] = "expected a codec of net with +ef";
@@ -356,7 +383,7 @@ static void words_must_be_known_and_given_once(void **state) {
       "unknown key 'foo'; expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, "
       "pipe, min, "
       "exempt, warmup, ramp, momentum, adam, clip, undo, nonfinite, scope, bucket, algo, check, "
-      "match, step, guard;");
+      "match, step, guard, quorum, late;");
   expect_refusal("NET=int8", 1, "unknown key 'NET'");
   expect_refusal("=int8", 1, "unknown key ''");
   expect_refusal("  int8", 3, "unknown key 'int8'");
@@ -584,6 +611,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(norms_are_positive_and_at_most_1e9),
     cmocka_unit_test(a_norm_is_of_each_tensor_or_of_all),
     cmocka_unit_test(discarding_implies_undo),
+    cmocka_unit_test(a_quorum_is_a_number_or_a_share_of_ranks),
     cmocka_unit_test(clipping_needs_feedback),
     cmocka_unit_test(words_must_be_known_and_given_once),
     cmocka_unit_test(exempt_lists_are_checked),

@@ -203,6 +203,9 @@ static void check_equal(const lcomm_policy *a, const lcomm_policy *b) {
                    memcmp(a->exempt, b->exempt, sizeof a->exempt) == 0,
                "exempt patterns survive their text");
   fuzz_require(a->step_calls == b->step_calls, "the calls of a step survive their text");
+  fuzz_require(a->quorum.ranks == b->quorum.ranks && a->quorum.percent == b->quorum.percent &&
+                   a->quorum.late_ms == b->quorum.late_ms,
+               "a quorum survives its text");
   check_equal_rules(a, b);
 }
 

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Shards of a communicator: their life, and what goes wrong. */
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libcomm/engine/entry.h"
+#include "libcomm/shards/shards_internal.h"
+
+/* -------------------------------------------------------------------- life */
+
+static void free_shards(lcomm_shards *shards) {
+  for (int i = 0; shards->peers && i < shards->service->size; i++) {
+    free(shards->peers[i].bytes);
+  }
+  free(shards->peers);
+  free(shards->vectors);
+  pthread_mutex_destroy(&shards->lock);
+  pthread_cond_destroy(&shards->news);
+  free(shards);
+}
+
+static bool make_peers(lcomm_shards *shards) {
+  int size = shards->service->size;
+  shards->peers = calloc((size_t)size, sizeof *shards->peers);
+  bool whole = shards->peers != NULL;
+  for (int i = 0; whole && i < size; i++) {
+    shards->peers[i].bytes = calloc(1, lcomm_shard_header_size(size));
+    whole = shards->peers[i].bytes != NULL;
+  }
+  return whole;
+}
+
+/* Time-outs of the condition count on the clock of clock.h. */
+static void init_news(lcomm_shards *shards) {
+  pthread_condattr_t attributes;
+  pthread_mutex_init(&shards->lock, NULL);
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&shards->news, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
+lcomm_status lcomm_shards_make(lcomm_comm *comm, lcomm_comm *service) {
+  const lcomm_policy *policy = &comm->settings.policy;
+  lcomm_shards *made = calloc(1, sizeof *made);
+  if (!made) {
+    return LCOMM_ERR_MEMORY;
+  }
+  made->comm = comm;
+  made->service = service;
+  made->rule = (lcomm_quorum_rule){.ranks = comm->size,
+                                   .needed = lcomm_policy_quorum(&policy->quorum, comm->size),
+                                   .late_s = policy->quorum.late_ms / 1000.0,
+                                   .kept = LCOMM_SHARD_KEPT};
+  init_news(made);
+  if (!make_peers(made) || lcomm_enter(service) != LCOMM_OK) {
+    free_shards(made);
+    return LCOMM_ERR_MEMORY;
+  }
+  comm->deferred.shards = service->deferred.shards = made;
+  service->deferred.start = lcomm_shards_serve;
+  service->deferred.for_others = true;
+  atomic_store(&service->deferred.open, true);
+  lcomm_exit(service);
+  lcomm_progress_thread_wake(service->progress.thread);
+  return LCOMM_OK;
+}
+
+lcomm_comm *lcomm_shards_take_down(lcomm_comm *comm) {
+  lcomm_shards *shards = comm->deferred.shards;
+  if (!shards) {
+    return NULL;
+  }
+  lcomm_comm *service = shards->service;
+  if (lcomm_enter(service) == LCOMM_OK) {
+    atomic_store(&service->deferred.open, false);
+    service->deferred.for_others = false;
+    service->deferred.shards = NULL;
+    lcomm_pairs_cancel(service);
+    lcomm_exit(service);
+  }
+  comm->deferred.shards = NULL;
+  free_shards(shards);
+  return service;
+}
+
+/* ----------------------------------------------------------- what goes wrong */
+
+void lcomm_shards_tell(lcomm_shards *shards) {
+  pthread_mutex_lock(&shards->lock);
+  pthread_cond_broadcast(&shards->news);
+  pthread_mutex_unlock(&shards->lock);
+}
+
+/* Ranks have the same numbers in both, so the sentence is right in both. */
+lcomm_status lcomm_shards_follow_failure(lcomm_shards *shards) {
+  lcomm_comm *service = shards->service;
+  lcomm_status status = (lcomm_status)atomic_load(&service->errors.status);
+  if (status == LCOMM_OK) {
+    return LCOMM_OK;
+  }
+  lcomm_fault fault = {.status = status, .author = shards->comm->rank, .culprit = LCOMM_NO_CULPRIT};
+  pthread_mutex_lock(&service->errors.lock);
+  if (service->errors.agreement.found) {
+    fault.author = service->errors.agreement.fault.author;
+    fault.culprit = service->errors.agreement.fault.culprit;
+  }
+  snprintf(fault.text, sizeof(fault.text), "%s", service->errors.text);
+  pthread_mutex_unlock(&service->errors.lock);
+  return lcomm_fault_agree(shards->comm, &fault, shards->comm->rank);
+}

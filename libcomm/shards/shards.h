@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_SHARDS_SHARDS_H
+#define LCOMM_SHARDS_SHARDS_H
+
+/* Sums of vectors of float32 through owners of their pieces, without waiting for the slowest rank
+ * (quorum= of the policy). Each rank owns a piece of each vector. It is sent the contributions of
+ * all ranks to it, sums them by the rule of quorum.h, and answers each with the result.
+ *
+ * Messages between two ranks carry both, in a communicator of the same ranks that has nothing else
+ * to do, the *service*. Its progress thread serves peers while the program computes. Vectors, and
+ * the sums of each vector, come in the same order on all ranks.
+ *
+ * shards.c has the life of all this and what goes wrong, shard_vector.c that of a vector,
+ * shard_sum.c a sum as its contributors see it, shard_owner.c as the owner of a piece does,
+ * shard_serve.c the messages, shard_late.c who is late. */
+
+#include "codecs/codec.h"
+#include "libcomm/engine/engine.h"
+
+typedef struct lcomm_shards lcomm_shards;
+typedef struct lcomm_shard_vector lcomm_shard_vector;
+
+/* ------------------------------------------------------------------- life */
+
+/* Give `comm` shards by a service of the same ranks in the same order, which has a progress thread.
+ * MEMORY; the service is still the caller's then. */
+lcomm_status lcomm_shards_make(lcomm_comm *comm, lcomm_comm *service);
+
+/* No sum is in flight on any rank, or the communicator has failed; its vectors are freed. Returns
+ * the service, the caller's again, in which nothing is in flight; NULL: there are no shards. */
+lcomm_comm *lcomm_shards_take_down(lcomm_comm *comm);
+
+/* What a vector is. */
+typedef struct lcomm_shard_request {
+  uint64_t count;
+  lcomm_op op;                  /* SUM or AVG: of as many as were used */
+  lcomm_format format;          /* between nodes */
+  const uint64_t *segment_ends; /* of top-k, see lcomm_topk_shape; only read by make */
+  size_t segments;
+} lcomm_shard_request;
+
+/* Make a vector: on all ranks, and no rank begins a sum of it before all have made it. MEMORY,
+ * not sticky. */
+lcomm_status lcomm_shard_vector_make(lcomm_comm *comm, const lcomm_shard_request *request,
+                                     lcomm_shard_vector **vector);
+
+/* NULL ok. No sum of it is in flight on any rank, or the communicator has failed. */
+void lcomm_shard_vector_free(lcomm_shard_vector *vector);
+
+/* ------------------------------------------------------------------- sums */
+
+/* Begin the next sum: this rank contributes values + residual, of which the residual keeps what the
+ * codec leaves out. Both have `count` elements; the values are written until the sum has ended.
+ * Errors are the communicator's. */
+lcomm_status lcomm_shard_sum_begin(lcomm_shard_vector *vector, float *values, float *residual);
+
+/* Are all pieces of the result here? Any thread. */
+bool lcomm_shard_sum_is_here(const lcomm_shard_vector *vector);
+
+/* Wait for that. The caller has entered the communicator, whose operations move meanwhile. */
+lcomm_status lcomm_shard_sum_wait(lcomm_shard_vector *vector);
+
+/* End a sum whose result is here: it goes into the values, and into the residual what was not used
+ * of this rank's contribution, and what the codec left out of the piece that this rank owns. */
+lcomm_status lcomm_shard_sum_end(lcomm_shard_vector *vector, float *residual);
+
+/* -------------------------------------------------------------- who is late */
+
+/* See lcomm_behind() in libcomm_stats.h. */
+uint64_t lcomm_shards_behind(const lcomm_shards *shards);
+
+/* What the results that this rank has say of a rank. */
+void lcomm_shards_lateness(const lcomm_shards *shards, int rank, lcomm_lateness *lateness);
+
+#endif

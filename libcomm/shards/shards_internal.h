@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_SHARDS_SHARDS_INTERNAL_H
+#define LCOMM_SHARDS_SHARDS_INTERNAL_H
+
+/* What the files of shards.h share.
+ *
+ * The program's thread works on values and residuals; whoever moves the service works on what the
+ * owner of a piece has, and on messages, in the service's turn. They meet where `here` of a vector
+ * is set. */
+
+#include <pthread.h>
+
+#include "codecs/codec_topk.h"
+#include "libcomm/engine/pair.h"
+#include "libcomm/shards/quorum.h"
+#include "libcomm/shards/shard_header.h"
+#include "libcomm/shards/shards.h"
+
+enum {
+  LCOMM_SHARD_KEPT = 16,        /* results that an owner keeps for ranks that are late */
+  LCOMM_SHARD_STREAK_NAMED = 50 /* sums in a row for which a rank was late until that is logged */
+};
+
+/* A piece, as bytes of one format. */
+typedef struct lcomm_shard_coding {
+  lcomm_format format;
+  uint64_t count;
+  lcomm_topk *topk; /* the encoder of a sparse format */
+  size_t room;      /* bytes of the largest payload */
+} lcomm_shard_coding;
+
+/* Header and payload on their way to a peer. */
+typedef struct lcomm_shard_sending {
+  uint8_t *header;
+  lcomm_pair_message *messages[2]; /* NULL: over */
+} lcomm_shard_sending;
+
+/* A piece, as its contributor sees it. */
+typedef struct lcomm_shard_piece {
+  uint64_t first;
+  lcomm_shard_coding coding; /* of the contribution; no element: no piece */
+  uint8_t *payload;
+  size_t size;
+  lcomm_shard_sending sending;
+  lcomm_format result_format;
+  uint8_t *result;
+  size_t result_room, result_size;
+  uint64_t closed;          /* by its owner when it answered */
+  uint8_t *used;            /* set of ranks */
+  lcomm_shard_vector *next; /* whose result comes from this owner after that of this vector */
+} lcomm_shard_piece;
+
+/* What the owner of a piece has of one rank. */
+typedef struct lcomm_shard_contribution {
+  lcomm_format format;
+  uint8_t *payload;
+  size_t room, size;
+  lcomm_shard_sending answer;
+  bool answers;             /* under way */
+  lcomm_shard_vector *next; /* to which the rank has contributed after this one */
+} lcomm_shard_contribution;
+
+typedef struct lcomm_shard_result {
+  uint8_t *payload;
+  size_t size;
+  uint32_t used;
+} lcomm_shard_result;
+
+/* The piece that this rank owns. */
+typedef struct lcomm_shard_owned {
+  lcomm_quorum quorum;
+  lcomm_shard_coding coding;       /* of results */
+  lcomm_shard_contribution *ranks; /* [size] */
+  lcomm_shard_result results[LCOMM_SHARD_KEPT];
+  float *sum;   /* [coding.count] */
+  float *error; /* [coding.count], in units of a sum: what no contributor was told of yet */
+  float *left;  /* [coding.count] of top-k: what one result leaves out */
+} lcomm_shard_owned;
+
+struct lcomm_shard_vector {
+  lcomm_comm *comm;
+  uint32_t number;
+  uint64_t count;
+  lcomm_op op;
+  uint64_t round; /* sums that this rank has begun */
+  float *values;  /* of the one in flight */
+  unsigned left;  /* pieces of its result that are not here */
+  atomic_bool here;
+  double begun_s;
+  lcomm_shard_piece *pieces; /* [size], by owner */
+  lcomm_shard_owned owned;   /* coding.count is 0 where this rank owns none */
+  float *scratch;            /* [of the longest piece] */
+  uint64_t behind;           /* of the last sum that has ended */
+};
+
+/* Vectors in the order of their contributions, linked by the `next` of a rank. */
+typedef struct lcomm_shard_queue {
+  lcomm_shard_vector *first, *last;
+} lcomm_shard_queue;
+
+/* Of a peer. */
+typedef struct lcomm_shard_peer {
+  uint8_t *bytes;              /* of a header */
+  lcomm_pair_message *message; /* that is received; NULL: none */
+  lcomm_shard_vector *vector;  /* whose payload it is; NULL: it is a header */
+  lcomm_shard_kind kind;
+  lcomm_shard_queue results; /* that it owes this rank */
+  lcomm_shard_queue waiting; /* to which it has contributed, and has no result */
+  uint64_t late_sums, late_pieces, streak;
+  bool named;
+} lcomm_shard_peer;
+
+struct lcomm_shards {
+  lcomm_comm *comm, *service;
+  lcomm_quorum_rule rule;
+  lcomm_shard_vector **vectors; /* by number; NULL: freed */
+  uint32_t count, room;
+  lcomm_shard_peer *peers; /* [size] */
+  uint64_t sums, pieces;   /* whose results this rank has */
+  pthread_mutex_t lock;    /* of `news` */
+  pthread_cond_t news;     /* a result is here, or the service has failed */
+};
+
+static inline size_t lcomm_shards_mask(const lcomm_shards *shards) {
+  return lcomm_quorum_mask_size(shards->service->size);
+}
+
+/* ------------------------------------------------------------- shards.c */
+
+/* Wake whoever waits. */
+void lcomm_shards_tell(lcomm_shards *shards);
+
+/* The failure of the service becomes that of the communicator. */
+lcomm_status lcomm_shards_follow_failure(lcomm_shards *shards);
+
+/* ------------------------------------------------------- shard_serve.c */
+
+/* Serve: the hook of the service, see lcomm_deferred. */
+lcomm_status lcomm_shards_serve(lcomm_comm *service);
+
+/* Send a header, which is written, and a payload. */
+lcomm_status lcomm_shard_send(lcomm_shards *shards, int peer, lcomm_shard_sending *sending,
+                              uint8_t *payload, size_t size);
+
+/* Is it over? */
+lcomm_status lcomm_shard_send_ends(lcomm_shards *shards, lcomm_shard_sending *sending, bool *over);
+
+void lcomm_shard_queue_add(lcomm_shard_queue *queue, lcomm_shard_vector *vector,
+                           lcomm_shard_vector **next_of_last);
+
+/* A peer has sent what no rank sends. WIRE. */
+lcomm_status lcomm_shards_refuse(lcomm_shards *shards, int peer, const char *what);
+
+/* Does the payload of a piece have this length, and can it be decoded? */
+bool lcomm_shard_is_size(const lcomm_format *format, uint64_t count, size_t room, uint64_t size);
+bool lcomm_shard_is_payload(const lcomm_format *format, uint64_t count, const uint8_t *payload,
+                            size_t size);
+
+/* ------------------------------------------------------- shard_owner.c */
+
+/* All of a contribution of a peer is here. */
+lcomm_status lcomm_shard_owner_take(lcomm_shard_vector *vector, int peer);
+
+/* Close what may close, and answer who waits; *due_s is when to look again, 0: when a message
+ * comes. */
+lcomm_status lcomm_shard_owner_close(lcomm_shard_vector *vector, double now_s, double *due_s);
+lcomm_status lcomm_shard_owner_answer(lcomm_shards *shards, int peer);
+
+/* ------------------------------------------------------ shard_vector.c */
+
+/* values = what a payload says. */
+void lcomm_shard_decode(const lcomm_comm *comm, const lcomm_format *format, uint64_t count,
+                        const uint8_t *payload, float *values);
+
+/* -------------------------------------------------------- shard_late.c */
+
+/* A sum has ended: who was not used in it? */
+void lcomm_shards_count_late(lcomm_shards *shards, lcomm_shard_vector *vector);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+/* Buckets with quorum= of the policy: each is summed by a vector of shards, not by a plan. */
+
+#include "libcomm/call/call.h"
+#include "libcomm/engine/backend.h"
+#include "libcomm/tensor/bucket.h"
+
+/* ------------------------------------------------------------------- making */
+
+lcomm_status lcomm_quorum_check(lcomm_comm *comm, const lcomm_tensor *tensor,
+                                lcomm_memory_location location) {
+  if (!comm->deferred.shards) {
+    return LCOMM_OK;
+  }
+  if (lcomm_memory_is_on_device(location)) {
+    return lcomm_refuse(
+        comm, LCOMM_ERR_ARGUMENT,
+        "lcomm_tensor_add(%s): with quorum= tensors are in memory of the host; this "
+        "one is on a device",
+        tensor->name);
+  }
+  if (lcomm_sum_dtype(tensor->dtype) != LCOMM_FLOAT32) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_add(%s): with quorum= tensors are float32, float16 or "
+                        "bfloat16; this one is %s. Sum it by lcomm_allreduce",
+                        tensor->name, lcomm_dtype_name(tensor->dtype));
+  }
+  return LCOMM_OK;
+}
+
+/* As a plan of all ranks would have it. */
+static lcomm_status choose_format(const lcomm_bucket *bucket, lcomm_format *format) {
+  lcomm_plan *plan = NULL;
+  *format = lcomm_format_exact(LCOMM_FLOAT32);
+  if (bucket->ef.exact || bucket->comm->topo.nodes == 1) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(lcomm_ef_make_plan(&bucket->ef, false, 0, &plan));
+  *format = plan->stages[LCOMM_STAGE_NET].format;
+  lcomm_plan_destroy(plan);
+  return LCOMM_OK;
+}
+
+static lcomm_status make_shards(lcomm_bucket *bucket) {
+  lcomm_comm *comm = bucket->comm;
+  lcomm_shard_request request = {.count = bucket->count,
+                                 .op = bucket->op,
+                                 .segment_ends = bucket->ef.request.segment_ends,
+                                 .segments = bucket->ef.request.segments};
+  LCOMM_TRY(choose_format(bucket, &request.format));
+  if (lcomm_shard_vector_make(comm, &request, &bucket->shards) != LCOMM_OK) {
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for the pieces of %llu elements",
+                      (unsigned long long)bucket->count);
+  }
+  return bucket->ef.state.feedback ? LCOMM_OK
+                                   : lcomm_ef_feedback(&bucket->ef, &bucket->ef.state.feedback);
+}
+
+/* No rank contributes before all have the vectors. */
+lcomm_status lcomm_buckets_make_shards(lcomm_comm *comm) {
+  int32_t made = 1;
+  for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
+    lcomm_bucket *bucket = &comm->tensors->buckets[i];
+    LCOMM_TRY(bucket->shards ? LCOMM_OK : make_shards(bucket));
+  }
+  lcomm_call call =
+      lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, &made, &made, 1, LCOMM_INT32, LCOMM_MAX);
+  call.op_kind = LCOMM_OP_KIND_TENSORS;
+  return lcomm_tensors_call(comm, &call);
+}
+
+/* --------------------------------------------------------------------- steps */
+
+lcomm_status lcomm_bucket_start_shards(lcomm_bucket *bucket) {
+  float *values = (float *)(void *)lcomm_bucket_summed(bucket);
+  return lcomm_shard_sum_begin(bucket->shards, values, bucket->ef.state.feedback->residual.now);
+}
+
+/* The results into the tensors, as at the end of an operation. */
+static lcomm_status stage_out(lcomm_bucket *bucket) {
+  lcomm_run *run = bucket->run;
+  run->data.owner = bucket;
+  lcomm_run_entry entry = lcomm_run_enter(run);
+  lcomm_status status = lcomm_bucket_stage_out(run);
+  lcomm_run_leave(run, entry);
+  return status;
+}
+
+static lcomm_status end(lcomm_bucket *bucket) {
+  lcomm_comm *comm = bucket->comm;
+  LCOMM_TRY(lcomm_shard_sum_end(bucket->shards, bucket->ef.state.feedback->residual.now));
+  LCOMM_TRY(stage_out(bucket));
+  comm->stats.operations++;
+  comm->stats.not_finite += bucket->run->not_finite;
+  comm->tensors->step_not_finite += bucket->run->not_finite;
+  lcomm_ef_end(&bucket->ef, bucket->run);
+  bucket->left = 0;
+  bucket->over = true;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_buckets_end_shards(lcomm_comm *comm) {
+  for (size_t i = 0; i < comm->tensors->buckets_started; i++) {
+    lcomm_bucket *bucket = &comm->tensors->buckets[i];
+    bool is_here = bucket->shards && !bucket->over && lcomm_shard_sum_is_here(bucket->shards);
+    LCOMM_TRY(is_here ? end(bucket) : LCOMM_OK);
+  }
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_bucket_wait(lcomm_bucket *bucket) {
+  if (!bucket->shards || bucket->over) {
+    return lcomm_operations_wait(bucket->comm, &bucket->over);
+  }
+  LCOMM_TRY(lcomm_shard_sum_wait(bucket->shards));
+  return end(bucket);
+}
