@@ -52,10 +52,23 @@ static uint64_t rounds_behind(const lcomm_shard_vector *vector) {
   return least == UINT64_MAX ? 0 : least - vector->round;
 }
 
+/* The rounds that are closed, and the one that is open then: a rank that brought a gradient to that
+ * one would be late again. It brings what it keeps. */
+static void advise(lcomm_shard_vector *vector) {
+  uint64_t behind = rounds_behind(vector);
+  if (behind > 0) {
+    vector->skips_until = vector->round + behind + 1;
+  }
+}
+
+static uint64_t steps_to_skip(const lcomm_shard_vector *vector) {
+  return vector->skips_until > vector->round ? vector->skips_until - vector->round : 0;
+}
+
 void lcomm_shards_count_late(lcomm_shards *shards, lcomm_shard_vector *vector) {
   shards->sums++;
   shards->pieces += pieces_of(vector);
-  vector->behind = rounds_behind(vector);
+  advise(vector);
   for (int rank = 0; rank < vector->comm->size; rank++) {
     lcomm_shard_peer *peer = &shards->peers[rank];
     uint64_t late = pieces_without(vector, rank);
@@ -70,9 +83,10 @@ uint64_t lcomm_shards_behind(const lcomm_shards *shards) {
   uint64_t least = UINT64_MAX;
   for (uint32_t i = 0; i < shards->count; i++) {
     const lcomm_shard_vector *it = shards->vectors[i];
-    least = it && it->count > 0 && it->behind < least ? it->behind : least;
+    bool is_less = it && it->count > 0 && steps_to_skip(it) < least;
+    least = is_less ? steps_to_skip(it) : least;
   }
-  return least == UINT64_MAX || least == 0 ? 0 : least + 1;
+  return least == UINT64_MAX ? 0 : least;
 }
 
 void lcomm_shards_lateness(const lcomm_shards *shards, int rank, lcomm_lateness *lateness) {

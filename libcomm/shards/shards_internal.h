@@ -91,7 +91,7 @@ struct lcomm_shard_vector {
   lcomm_shard_piece *pieces; /* [size], by owner */
   lcomm_shard_owned owned;   /* coding.count is 0 where this rank owns none */
   float *scratch;            /* [of the longest piece] */
-  uint64_t behind;           /* of the last sum that has ended */
+  uint64_t skips_until;      /* a round: before it gradients of this rank come too late */
 };
 
 /* Vectors in the order of their contributions, linked by the `next` of a rank. */
