@@ -122,6 +122,7 @@ static int train(training *self, failure *why) {
     log_failed(self, why);
     return -1;
   }
+  late_report(self);
   report_end(self, &run);
   log_results(self, "final", &run);
   report_sample(self);

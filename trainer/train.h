@@ -5,6 +5,7 @@
 
 #include "trainer/train_deal.h"
 #include "trainer/train_gradients.h"
+#include "trainer/train_late.h"
 #include "trainer/train_model.h"
 #include "trainer/train_optimizer.h"
 #include "trainer/train_options.h"
@@ -45,9 +46,10 @@ typedef struct training {
   gradients gradients; /* unless they are sharded: */
   shard shard;
   loss_scale scale;
-  bool discards;       /* the policy has error feedback, which undoes steps that are skipped */
-  pipeline pipe;       /* the stages, where the model is shared out */
-  overlap overlap;     /* of communication with backward, in this epoch */
+  bool discards;   /* the policy has error feedback, whose residual knows the scale of the loss */
+  late_steps late; /* of this rank */
+  pipeline pipe;   /* the stages, where the model is shared out */
+  overlap overlap; /* of communication with backward, in this epoch */
   struct run_log *log; /* of rank 0, if asked for; else NULL */
   run_plot *plot;      /* likewise */
   uint32_t *order;     /* [task.train_count] of the training samples, in this epoch */

@@ -156,6 +156,9 @@ bool policy_compresses(const char *policy);
 bool policy_keeps_residuals(const char *policy);
 bool policy_discards(const char *policy);
 
+/* Do steps not wait for all ranks (quorum=)? */
+bool policy_has_quorum(const char *policy);
+
 /* -------------------------------------------------------- log, for programs
  * One JSON object per line. "event" says which (config, step, guard, epoch, saved, resumed,
  * changed, final; stopped by a signal; failed), "time" when. Steps count from the start of the

@@ -211,6 +211,12 @@ static void say_steps(writer *to, const char *policy, const char *indent) {
   if (guard[0]) {
     say_guard(to, guard, indent);
   }
+  if (policy_has_quorum(policy)) {
+    char quorum[VALUE_SIZE], late[VALUE_SIZE];
+    find_value(policy, "quorum", "", quorum);
+    find_value(policy, "late", "10", late);
+    say(to, "%sa step waits for %s of the ranks, and %s ms for the others\n", indent, quorum, late);
+  }
   if (momentum[0]) {
     say(to, "%smomentum %s is kept by libcomm; the optimiser's is off\n", indent, momentum);
   }
@@ -254,6 +260,12 @@ bool policy_compresses(const char *policy) {
   find_value(policy, "net", "none", between);
   find_value(policy, "node", "none", inside);
   return !is_exact(between) || !is_exact(inside) || strstr(policy, "net[") != NULL;
+}
+
+bool policy_has_quorum(const char *policy) {
+  char quorum[VALUE_SIZE];
+  find_value(policy, "quorum", "", quorum);
+  return quorum[0] != '\0';
 }
 
 bool policy_discards(const char *policy) {

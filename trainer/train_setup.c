@@ -238,11 +238,24 @@ static int share_weights(training *self, failure *why) {
   return 0;
 }
 
+/* Of shards each rank steps its own, of stages each has a part: all are waited for. */
+static int check_quorum(const training *self, failure *why) {
+  if (!is_sharded(self) && !is_pipelined(self)) {
+    return 0;
+  }
+  return failure_set_common(why, EXIT_SETUP,
+                            "quorum= does not go with %s, whose steps need all ranks",
+                            is_sharded(self) ? "--shard" : "--pipeline");
+}
+
 /* What a step that is skipped leaves in error feedback would be sent in the steps that follow, so
  * libcomm discards it. */
 static int complete_policy(training *self, failure *why) {
   char policy[POLICY_SIZE];
   const char *given = lcomm_policy_string(self->comm);
+  if (policy_has_quorum(given)) { /* ranks come to a step at different times, and undo none */
+    return check_quorum(self, why);
+  }
   if (!policy_keeps_residuals(given) || policy_discards(given)) {
     return 0;
   }
@@ -258,7 +271,8 @@ int training_register(training *self, failure *why) {
   if (peers_check(comm, status, "asking for the guard's figures", why)) {
     return -1;
   }
-  self->discards = policy_keeps_residuals(policy);
+  self->late.may_be = policy_has_quorum(policy);
+  self->discards = policy_keeps_residuals(policy) || self->late.may_be;
   int failed = is_sharded(self) ? shard_register(&self->shard, policy_compresses(policy), why)
                                 : gradients_register(&self->gradients, comm, &self->net, why);
   return failed || training_scale(self, why) || training_publish(self, why) ? -1 : 0;

@@ -134,6 +134,12 @@ static int average_batches(training *self, bool *spoilt, failure *why) {
   if (is_pipelined(self)) {
     return pipeline_step(self, spoilt, why);
   }
+  /* A rank that leaves the step out has no loss of its own: that of its last step stands. */
+  if (late_leaves_out(self)) {
+    lcomm_status left_out = late_average(self);
+    *spoilt = lcomm_tensors_not_finite(self->comm) > 0;
+    return peers_check(self->comm, left_out, "averaging the gradients", why);
+  }
   bool each = self->deal.accumulate > 1 && self->chosen->shard == SHARD_GRADIENTS;
   lcomm_status status = (each ? average_each : average_sum)(self, &self->now.loss, spoilt);
   self->now.loss /= self->deal.accumulate;
@@ -171,9 +177,10 @@ int training_step(training *self, float rate, double *loss, failure *why) {
   stop_signal stop = {0};
   bool spoilt = false;
   self->now.rate = rate;
-  lcomm_status asked = stop_signal_ask(self->comm, &stop);
+  bool asks = late_asks_all(self);
+  lcomm_status asked = asks ? stop_signal_ask(self->comm, &stop) : LCOMM_OK;
   int failed = average_batches(self, &spoilt, why);
-  lcomm_status told = first_error(asked, stop_signal_wait(self->comm, &stop));
+  lcomm_status told = asks ? first_error(asked, stop_signal_wait(self->comm, &stop)) : LCOMM_OK;
   *loss = self->now.loss;
   if (failed || training_finish_step(self, spoilt, why) ||
       peers_check(self->comm, told, "asking for a signal", why)) {

@@ -21,6 +21,7 @@
 #include "libcomm/engine/recording.h"
 #include "libcomm/engine/siblings.h"
 #include "libcomm/observe/capture.h"
+#include "libcomm/shards/shards.h"
 #include "libcomm/tensor/bucket.h"
 #include "libcomm/tensor/residual.h"
 
@@ -64,6 +65,7 @@ lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats) {
   stats->memory_bytes = comm->links.memory_size;
   stats->run_hits = comm->runs.cache.hits;
   stats->run_misses = comm->runs.cache.misses;
+  lcomm_shards_add_stats(comm, stats);
   lcomm_exit(entered);
   return LCOMM_OK;
 }
@@ -72,6 +74,7 @@ lcomm_status lcomm_stats_reset(lcomm_comm *comm) {
   LCOMM_TRY(lcomm_enter_given(comm, "lcomm_stats_reset"));
   memset(&comm->stats, 0, sizeof(comm->stats));
   comm->runs.cache.hits = comm->runs.cache.misses = 0;
+  lcomm_shards_reset_stats(comm);
   lcomm_exit(comm);
   return LCOMM_OK;
 }

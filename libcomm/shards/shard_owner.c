@@ -151,7 +151,8 @@ static lcomm_status answer(lcomm_shards *shards, int peer, lcomm_shard_vector *v
                                .mask = lcomm_quorum_used(quorum, round)};
   lcomm_shard_header_write(&header, shards->service->size, it->answer.header);
   it->answers = true;
-  return lcomm_shard_send(shards, peer, &it->answer, result->payload, result->size);
+  return lcomm_shard_send(shards, peer, &it->answer, result->payload, result->size,
+                          vector->owned.coding.count);
 }
 
 /* In the order in which the peer has contributed. */

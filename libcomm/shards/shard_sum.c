@@ -65,7 +65,7 @@ static lcomm_status contribute(lcomm_shards *shards, lcomm_shard_vector *vector,
   lcomm_shard_header_write(&header, shards->service->size, it->sending.header);
   it->next = NULL;
   lcomm_shard_queue_add(owed, vector, owed->last ? &owed->last->pieces[owner].next : NULL);
-  return lcomm_shard_send(shards, owner, &it->sending, it->payload, it->size);
+  return lcomm_shard_send(shards, owner, &it->sending, it->payload, it->size, it->coding.count);
 }
 
 /* Each rank begins with another owner, or all would send to the first at once. */

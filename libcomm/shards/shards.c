@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "libcomm/engine/entry.h"
 #include "libcomm/shards/shards_internal.h"
@@ -85,6 +86,33 @@ lcomm_comm *lcomm_shards_take_down(lcomm_comm *comm) {
   comm->deferred.shards = NULL;
   free_shards(shards);
   return service;
+}
+
+/* -------------------------------------------------------------------- counters */
+
+void lcomm_shards_add_stats(const lcomm_comm *comm, lcomm_stats *stats) {
+  const lcomm_shards *shards = comm->deferred.shards;
+  if (!shards || lcomm_enter(shards->service) != LCOMM_OK) {
+    return;
+  }
+  const lcomm_stats *of = &shards->service->stats;
+  for (int i = 0; i < LCOMM_LINK_COUNT; i++) {
+    stats->sent_bytes[i] += of->sent_bytes[i];
+    stats->received_bytes[i] += of->received_bytes[i];
+    stats->exact_bytes[i] += of->exact_bytes[i] + shards->saved_bytes[i];
+    stats->sent_messages[i] += of->sent_messages[i];
+  }
+  lcomm_exit(shards->service);
+}
+
+void lcomm_shards_reset_stats(const lcomm_comm *comm) {
+  lcomm_shards *shards = comm->deferred.shards;
+  if (!shards || lcomm_enter(shards->service) != LCOMM_OK) {
+    return;
+  }
+  memset(&shards->service->stats, 0, sizeof(shards->service->stats));
+  memset(shards->saved_bytes, 0, sizeof(shards->saved_bytes));
+  lcomm_exit(shards->service);
 }
 
 /* ----------------------------------------------------------- what goes wrong */

@@ -70,6 +70,10 @@ lcomm_status lcomm_shard_sum_end(lcomm_shard_vector *vector, float *residual);
 /* See lcomm_behind() in libcomm_stats.h. */
 uint64_t lcomm_shards_behind(const lcomm_shards *shards);
 
+/* Add the messages of the service to the counters of the communicator; they begin at 0 again. */
+void lcomm_shards_add_stats(const lcomm_comm *comm, lcomm_stats *stats);
+void lcomm_shards_reset_stats(const lcomm_comm *comm);
+
 /* What the results that this rank has say of a rank. */
 void lcomm_shards_lateness(const lcomm_shards *shards, int rank, lcomm_lateness *lateness);
 

@@ -116,10 +116,11 @@ struct lcomm_shards {
   lcomm_quorum_rule rule;
   lcomm_shard_vector **vectors; /* by number; NULL: freed */
   uint32_t count, room;
-  lcomm_shard_peer *peers; /* [size] */
-  uint64_t sums, pieces;   /* whose results this rank has */
-  pthread_mutex_t lock;    /* of `news` */
-  pthread_cond_t news;     /* a result is here, or the service has failed */
+  lcomm_shard_peer *peers;                /* [size] */
+  uint64_t saved_bytes[LCOMM_LINK_COUNT]; /* by codecs, of what was sent */
+  uint64_t sums, pieces;                  /* whose results this rank has */
+  pthread_mutex_t lock;                   /* of `news` */
+  pthread_cond_t news;                    /* a result is here, or the service has failed */
 };
 
 static inline size_t lcomm_shards_mask(const lcomm_shards *shards) {
@@ -139,9 +140,9 @@ lcomm_status lcomm_shards_follow_failure(lcomm_shards *shards);
 /* Serve: the hook of the service, see lcomm_deferred. */
 lcomm_status lcomm_shards_serve(lcomm_comm *service);
 
-/* Send a header, which is written, and a payload. */
+/* Send a header, which is written, and a payload of so many elements. */
 lcomm_status lcomm_shard_send(lcomm_shards *shards, int peer, lcomm_shard_sending *sending,
-                              uint8_t *payload, size_t size);
+                              uint8_t *payload, size_t size, uint64_t count);
 
 /* Is it over? */
 lcomm_status lcomm_shard_send_ends(lcomm_shards *shards, lcomm_shard_sending *sending, bool *over);

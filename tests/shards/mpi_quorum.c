@@ -208,6 +208,25 @@ static void with_all_ranks_the_sums_are_the_exact_ones_and_have_the_same_bits(vo
   free_model(&plain);
 }
 
+/* By int8 a value takes a quarter of float32, and a little. */
+static void what_is_sent_is_counted(void) {
+  lcomm_stats stats;
+  model m = model_of("net=int8+ef min=1", "quorum=100%", mpi_size, LCOMM_SUM);
+  fill_model(&m, 0);
+  require_fine(&m, step_model(&m));
+  require_fine(&m, lcomm_stats_reset(m.comm));
+  fill_model(&m, 1);
+  require_fine(&m, step_model(&m));
+  MPI_Barrier(MPI_COMM_WORLD);
+  require_fine(&m, lcomm_stats_get(m.comm, &stats));
+  double elements = 30000 + 1 + 1000 + 4097, all = 2 * elements * (mpi_size - 1) / mpi_size;
+  double sent = (double)stats.sent_bytes[LCOMM_LINK_NET];
+  double exact = (double)stats.exact_bytes[LCOMM_LINK_NET];
+  require(sent > 0.9 * all && sent < 1.4 * all, "%g bytes for %g values", sent, all);
+  require(exact > 3.6 * all && exact < 4.6 * all, "%g bytes of float32 for %g values", exact, all);
+  free_model(&m);
+}
+
 static void single_tensors_can_be_waited_for_and_tested(void) {
   model m = model_of("net=none", "quorum=100% bucket=4K", 1, LCOMM_SUM);
   fill_model(&m, 0);
@@ -327,6 +346,7 @@ static const mpi_property properties[] = {
     PROPERTY(lateness_is_counted_alike_by_all),
     PROPERTY(an_average_is_of_those_that_were_used),
     PROPERTY(with_all_ranks_the_sums_are_the_exact_ones_and_have_the_same_bits),
+    PROPERTY(what_is_sent_is_counted),
     PROPERTY(single_tensors_can_be_waited_for_and_tested),
     PROPERTY(half_precision_is_summed_as_float32),
     PROPERTY(what_a_quorum_cannot_do_is_refused),

@@ -96,6 +96,15 @@ static void tensors_of_each_codec_have_a_line(void **state) {
   assert_codecs("net[w*]=bf16", 2, "bf16", "none", "compressed: dense1.weight (97 %");
 }
 
+static void a_quorum_is_told(void **state) {
+  (void)state;
+  assert_true(policy_has_quorum("net=int8+ef quorum=90%"));
+  assert_false(policy_has_quorum("net=int8+ef"));
+  assert_words("net=int8+ef quorum=90% late=20", 2,
+               "a step waits for 90% of the ranks, and 20 ms for the others");
+  assert_words("net=int8+ef quorum=7", 2, "a step waits for 7 of the ranks, and 10 ms");
+}
+
 static void words_that_do_not_fit_are_cut(void **state) {
   (void)state;
   model net;
@@ -135,6 +144,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(policies_are_told_in_words),
     cmocka_unit_test(tensors_that_stay_exact_are_counted),
     cmocka_unit_test(tensors_of_each_codec_have_a_line),
+    cmocka_unit_test(a_quorum_is_told),
     cmocka_unit_test(words_that_do_not_fit_are_cut),
     cmocka_unit_test(what_auto_chose_is_told_with_the_reason),
 };
