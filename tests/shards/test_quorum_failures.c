@@ -21,7 +21,7 @@ static training begin(forked *self) {
   static training it;
   lcomm_config config = forked_config(LCOMM_PROGRESS_CALLS);
   config.policy = "net=int8+ef min=1 quorum=3 late=0";
-  config.timeout_s = 2;
+  config.timeout_s = 5;
   it.comm = forked_create(self, &config);
   return it;
 }
