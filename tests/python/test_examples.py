@@ -195,7 +195,8 @@ def test_elastic_mnist_goes_on_without_rank_0_which_is_started_anew_and_joins():
     run.wait_for("0 lost, 0 left, 1 joined; 3 go on after step")
     run.wait_for("3 ranks, replicas alike: True", times=2 + len(re.findall("3 ranks, ", run.said)))
     assert run.stop() == 1 and "alike: False" not in run.said, run.said
-    assert len(re.findall("ranks ask to leave, and . are too few for min=2", run.said)) == 3
+    # who is told a step before the others has left in order
+    assert len(re.findall("ranks ask to leave, and . are too few for min=2", run.said)) in (2, 3)
 
 
 @needs_torch
