@@ -50,7 +50,7 @@ static simulate_settings settings_of(void) {
 
 static simulate_result run(posed *it, simulate_symmetry symmetry, int steps) {
   simulate_settings settings = settings_of();
-  simulate_result result;
+  simulate_result result = {0};
   settings.steps = steps;
   if (!make_world(it, symmetry) ||
       !simulate_engine_run(&it->world, &it->workload, &settings, NULL, &result, it->why)) {
