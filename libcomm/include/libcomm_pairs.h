@@ -31,6 +31,7 @@
  *   it is received or not. Longer ones go when the receiver asks for them, so a send is over when
  *   it is received, and two ranks that send to each other first, and receive then, wait for each
  *   other until the time-out: they use requests, or a group.
+ *   What a rank sends to itself is over when it is received, however short it is.
  *   Of the messages to one rank the first one that is not over is on its way, and the others are
  *   behind it. Messages to different ranks, and from them, do not wait for each other.
  *
