@@ -85,6 +85,11 @@ typedef enum lcomm_scope { LCOMM_SCOPE_TENSOR, LCOMM_SCOPE_BUCKET } lcomm_scope;
 /* What a norm of clip= is of. */
 typedef enum lcomm_clip_scope { LCOMM_CLIP_TENSOR, LCOMM_CLIP_GLOBAL } lcomm_clip_scope;
 
+typedef struct lcomm_clip_policy {
+  double norm; /* the largest L2 norm, 0: none */
+  lcomm_clip_scope scope;
+} lcomm_clip_policy;
+
 typedef enum lcomm_algorithm {
   LCOMM_ALGO_AUTO,
   LCOMM_ALGO_RING,
@@ -122,10 +127,7 @@ typedef struct lcomm_policy {
   lcomm_ramp_stage ramp[LCOMM_POLICY_RAMP_MAX]; /* in order, after the warm-up */
   double momentum;                              /* of momentum correction, 0: none */
   lcomm_adam_policy adam;                       /* compressed momentum */
-  struct {
-    double clip;                 /* largest L2 norm, 0: none */
-    lcomm_clip_scope clip_scope; /* of each tensor, or of all together */
-  };
+  lcomm_clip_policy clip;
   bool undo;               /* operations can be undone */
   bool discard_not_finite; /* what gives NaN or Inf is undone; implies undo */
   uint64_t bucket_bytes;

@@ -149,9 +149,9 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text) {
     write_decimal(&w, " momentum=", policy->momentum);
   }
   lcomm_policy_write_adam(&w, &policy->adam);
-  if (policy->clip > 0) {
-    write_decimal(&w, " clip=", policy->clip);
-    lcomm_write(&w, "%s", policy->clip_scope == LCOMM_CLIP_GLOBAL ? ":global" : "");
+  if (policy->clip.norm > 0) {
+    write_decimal(&w, " clip=", policy->clip.norm);
+    lcomm_write(&w, "%s", policy->clip.scope == LCOMM_CLIP_GLOBAL ? ":global" : "");
   }
   if (policy->undo != standard->undo && !policy->discard_not_finite) {
     lcomm_write(&w, " undo=on");
@@ -255,7 +255,7 @@ const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key) 
     return adam;
   }
   *key = "clip";
-  if (policy->clip > 0 && !net.feedback) {
+  if (policy->clip.norm > 0 && !net.feedback) {
     return "gradients are clipped where they join what was not sent yet; expected a codec of net "
            "with +ef";
   }

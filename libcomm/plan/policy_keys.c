@@ -145,7 +145,7 @@ static lcomm_status parse_clip(parser *p, span value) {
     return lcomm_policy_refuse(&p->in, "", norm,
                                " is no norm; expected a decimal number with 0 < NORM <= 1e9");
   }
-  p->policy->clip = clip;
+  p->policy->clip.norm = clip;
   if (norm.length == value.length) {
     return LCOMM_OK;
   }
@@ -155,7 +155,7 @@ static lcomm_status parse_clip(parser *p, span value) {
     return lcomm_policy_refuse(&p->in, "unknown scope of a norm ", scope,
                                "; expected NORM, NORM:tensor or NORM:global");
   }
-  p->policy->clip_scope = (lcomm_clip_scope)index;
+  p->policy->clip.scope = (lcomm_clip_scope)index;
   return LCOMM_OK;
 }
 

@@ -62,7 +62,7 @@ static bool is_contribution(const lcomm_shard_header *it, int ranks) {
 
 static bool is_result(const lcomm_shard_header *it, int ranks) {
   return it->kind == LCOMM_SHARD_RESULT && it->used > 0 && it->closed > it->round &&
-         is_set_of_ranks(it->mask, ranks) &&
+         it->closed - it->round <= LCOMM_SHARD_KEPT && is_set_of_ranks(it->mask, ranks) &&
          it->used == (uint32_t)lcomm_quorum_mask_count(it->mask, ranks);
 }
 

@@ -13,7 +13,8 @@
  *   8  u32  number of the vector
  *  12  u32  how many ranks the result is of; 0 in a contribution
  *  16  u64  round
- *  24  u64  rounds that the owner had closed; 0 in a contribution
+ *  24  u64  rounds that the owner had closed, of which this is one of the last LCOMM_SHARD_KEPT; 0
+ *           in a contribution
  *  32  u64  bytes of the payload, at least 1
  *  40       who was used, a bit for each rank, rank 0 lowest; zeros in a contribution */
 
@@ -26,7 +27,10 @@ typedef enum lcomm_shard_kind {
   LCOMM_SHARD_RESULT = 2
 } lcomm_shard_kind;
 
-enum { LCOMM_SHARD_HEADER_FIXED = 40 };
+enum {
+  LCOMM_SHARD_HEADER_FIXED = 40,
+  LCOMM_SHARD_KEPT = 16 /* results that an owner keeps for ranks that are late */
+};
 
 typedef struct lcomm_shard_header {
   lcomm_shard_kind kind;

@@ -105,7 +105,7 @@ static lcomm_status accept_contribution(lcomm_shards *shards, int peer, lcomm_sh
   return LCOMM_OK;
 }
 
-/* The result that the peer owes this rank next. */
+/* The result that is expected next from the peer. */
 static lcomm_status accept_result(lcomm_shards *shards, int peer, lcomm_shard_vector *vector,
                                   const lcomm_shard_header *header, uint8_t **target) {
   lcomm_shard_piece *piece = &vector->pieces[peer];
@@ -146,13 +146,13 @@ static lcomm_status take_header(lcomm_shards *shards, int from) {
 
 static lcomm_status take_result(lcomm_shards *shards, int from, lcomm_shard_vector *vector) {
   lcomm_shard_piece *piece = &vector->pieces[from];
-  lcomm_shard_queue *owed = &shards->peers[from].results;
+  lcomm_shard_queue *expected = &shards->peers[from].results;
   if (!lcomm_shard_is_payload(&piece->result_format, piece->coding.count, piece->result,
                               piece->result_size)) {
     return lcomm_shards_refuse(shards, from, "a result cannot be decoded");
   }
-  owed->first = piece->next;
-  owed->last = owed->first ? owed->last : NULL;
+  expected->first = piece->next;
+  expected->last = expected->first ? expected->last : NULL;
   piece->next = NULL;
   vector->left--;
   if (vector->left == 0) {

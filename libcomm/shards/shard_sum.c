@@ -57,14 +57,15 @@ static lcomm_status finish_all_before(lcomm_shards *shards, lcomm_shard_vector *
 
 static lcomm_status contribute(lcomm_shards *shards, lcomm_shard_vector *vector, int owner) {
   lcomm_shard_piece *it = &vector->pieces[owner];
-  lcomm_shard_queue *owed = &shards->peers[owner].results;
+  lcomm_shard_queue *expected = &shards->peers[owner].results;
   lcomm_shard_header header = {.kind = LCOMM_SHARD_CONTRIBUTION,
                                .vector = vector->number,
                                .round = vector->round - 1,
                                .size = it->size};
   lcomm_shard_header_write(&header, shards->service->size, it->sending.header);
   it->next = NULL;
-  lcomm_shard_queue_add(owed, vector, owed->last ? &owed->last->pieces[owner].next : NULL);
+  lcomm_shard_queue_add(expected, vector,
+                        expected->last ? &expected->last->pieces[owner].next : NULL);
   return lcomm_shard_send(shards, owner, &it->sending, it->payload, it->size, it->coding.count);
 }
 

@@ -17,10 +17,8 @@
 #include "libcomm/shards/shard_header.h"
 #include "libcomm/shards/shards.h"
 
-enum {
-  LCOMM_SHARD_KEPT = 16,        /* results that an owner keeps for ranks that are late */
-  LCOMM_SHARD_STREAK_NAMED = 50 /* sums in a row for which a rank was late until that is logged */
-};
+/* Sums in a row for which a rank was late until that is logged. */
+enum { LCOMM_SHARD_STREAK_NAMED = 50 };
 
 /* A piece, as bytes of one format. */
 typedef struct lcomm_shard_coding {
@@ -105,7 +103,7 @@ typedef struct lcomm_shard_peer {
   lcomm_pair_message *message; /* that is received; NULL: none */
   lcomm_shard_vector *vector;  /* whose payload it is; NULL: it is a header */
   lcomm_shard_kind kind;
-  lcomm_shard_queue results; /* that it owes this rank */
+  lcomm_shard_queue results; /* that this rank expects from it */
   lcomm_shard_queue waiting; /* to which it has contributed, and has no result */
   uint64_t late_sums, late_pieces, streak;
   bool named;

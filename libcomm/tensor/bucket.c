@@ -262,7 +262,7 @@ static lcomm_status make_ef(lcomm_bucket *bucket) {
       .result = lcomm_span_whole(0, bucket->count),
       .momentum = lcomm_sum_stays_exact(bucket->dtype, bucket->op) ? 0 : policy->momentum,
       .beta1 = lcomm_sum_stays_exact(bucket->dtype, bucket->op) ? 0 : policy->adam.beta1,
-      .clip = clips ? policy->clip / sqrt((double)comm->size) : 0,
+      .clip = clips ? policy->clip.norm / sqrt((double)comm->size) : 0,
       .exact = exact,
       .keeps_all = comm->deferred.shards != NULL,
       .undo = policy->undo,

@@ -11,7 +11,7 @@
 
 bool lcomm_step_clips_globally(const lcomm_comm *comm) {
   const lcomm_policy *policy = &comm->settings.policy;
-  return policy->clip > 0 && policy->clip_scope == LCOMM_CLIP_GLOBAL;
+  return policy->clip.norm > 0 && policy->clip.scope == LCOMM_CLIP_GLOBAL;
 }
 
 static bool is_clipped(const lcomm_buffer *all) {
@@ -29,7 +29,7 @@ lcomm_status lcomm_step_clip_count(lcomm_comm *comm, lcomm_run *run, const lcomm
 }
 
 lcomm_status lcomm_step_clip(lcomm_comm *comm, lcomm_run *run, const lcomm_buffer *all) {
-  double limit = comm->settings.policy.clip / sqrt((double)comm->size);
+  double limit = comm->settings.policy.clip.norm / sqrt((double)comm->size);
   return is_clipped(all) ? run->backend->vectors->clip_to(run, all, comm->tensors->counted, limit)
                          : LCOMM_OK;
 }

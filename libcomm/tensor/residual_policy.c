@@ -42,7 +42,7 @@ void lcomm_residual_set_policy(lcomm_residual *residual) {
   ef->exact = data.exact;
   ef->request.net = data.net;
   ef->momentum = named ? policy->momentum : 0;
-  ef->clip = named ? policy->clip / sqrt((double)ef->comm->size) : 0;
+  ef->clip = named ? policy->clip.norm / sqrt((double)ef->comm->size) : 0;
   ef->undo = policy->undo;
 }
 

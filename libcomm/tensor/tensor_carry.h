@@ -7,6 +7,8 @@
  * live: the same handles, and what error feedback remembers of them, shared out anew as a saved
  * state is. bootstrap/elastic/ makes the other communicator. */
 
+#include <math.h>
+
 #include "libcomm/feedback/checkpoint.h"
 #include "libcomm/tensor/bucket.h"
 
@@ -17,6 +19,11 @@ typedef struct lcomm_remembered {
   uint64_t kept, all;
   double squares; /* the sum of the squares of those that are kept */
 } lcomm_remembered;
+
+/* May a rank have said so? */
+static inline bool lcomm_remembered_is_sound(const lcomm_remembered *it) {
+  return it->kept <= it->all && isfinite(it->squares) && it->squares >= 0;
+}
 
 /* What ranks that have gone kept, as if its values were as large as those that are kept: the sum of
  * its squares. */

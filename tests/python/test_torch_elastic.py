@@ -77,6 +77,14 @@ def test_a_rank_leaves_in_order_by_sigterm(leaver, tmp_path):
     expect_each_sample_once(tmp_path)
 
 
+def expect_rank_1_lost_after_an_epoch(said, folder):
+    """The others come to the end of the first epoch again, and no sample is used twice."""
+    assert isinstance(said.pop(1), Lost)
+    for _, changes, _, calls in expect_alike(said):
+        assert [each.lost for each in changes] == [1] and calls == [0, 0, 1]
+    expect_each_sample_once(folder)
+
+
 def test_who_is_killed_between_two_epochs_is_lost_there(tmp_path):
     def work(rank):
         training = Training(rank, tmp_path)
@@ -90,11 +98,7 @@ def test_who_is_killed_between_two_epochs_is_lost_there(tmp_path):
         training.in_epoch_end = in_epoch_end
         return (*training.run(), calls)
 
-    said = forked(3, work)
-    assert isinstance(said.pop(1), Lost)
-    for _, changes, _, calls in expect_alike(said):
-        assert [each.lost for each in changes] == [1] and calls == [0, 0, 1]
-    expect_each_sample_once(tmp_path)
+    expect_rank_1_lost_after_an_epoch(forked(3, work), tmp_path)
 
 
 def test_who_has_begun_the_next_epoch_comes_back_to_those_who_have_not(tmp_path):
@@ -118,11 +122,7 @@ def test_who_has_begun_the_next_epoch_comes_back_to_those_who_have_not(tmp_path)
         training.after_epoch, training.before_step = after_epoch, before_step
         return (*training.run(), calls)
 
-    said = forked(3, work)
-    assert isinstance(said.pop(1), Lost)
-    for _, changes, _, calls in expect_alike(said):
-        assert [each.lost for each in changes] == [1] and calls == [0, 0, 1]
-    expect_each_sample_once(tmp_path)
+    expect_rank_1_lost_after_an_epoch(forked(3, work), tmp_path)
 
 
 def test_with_too_few_ranks_all_that_are_left_say_so(tmp_path):

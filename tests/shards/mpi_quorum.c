@@ -22,6 +22,9 @@ enum { CODECS = sizeof(codecs) / sizeof(codecs[0]) };
 static double came[TENSORS][LARGEST], left[TENSORS][LARGEST];
 static float weights[TENSORS][LARGEST];
 
+/* Gradients of the rank that is late have NaN and Inf. */
+static bool is_spoilt;
+
 static void forget(void) {
   memset(came, 0, sizeof came);
   memset(left, 0, sizeof left);
@@ -43,6 +46,10 @@ static void step(model *m, int number, bool brings) {
     memset(m->data[t], 0, sizes[t] * sizeof(float));
     if (brings) {
       fill_gradient(m->data[t], sizes[t], seed_of(t, number));
+    }
+    if (brings && is_spoilt && mpi_rank == LATE) {
+      m->data[t][0] = NAN;
+      m->data[t][sizes[t] - 1] = INFINITY;
     }
     for (uint64_t i = 0; i < sizes[t]; i++) {
       came[t][i] += (double)m->data[t][i];
@@ -342,6 +349,46 @@ static void what_waits_is_saved_and_loaded(void) {
   free_model(&other);
 }
 
+static void require_finite(model *m, const char *codec, const char *what) {
+  static double residual[LARGEST];
+  require(lcomm_tensors_not_finite(m->comm) == 0, "'%s', %s: results are not finite", codec, what);
+  for (int t = 0; t < TENSORS; t++) {
+    sum_residuals(m, t, residual);
+    for (uint64_t i = 0; i < sizes[t]; i++) {
+      require(isfinite(residual[i]), "'%s', %s: element %d of a residual is not finite", codec,
+              what, (int)i);
+    }
+  }
+}
+
+static void what_is_not_finite_is_told_once_and_remembered_nowhere(void) {
+  for (int c = 0; c < CODECS; c++) {
+    model m = model_of(codecs[c], "quorum=100%", two_nodes(), LCOMM_AVG);
+    make_first_step(&m);
+    is_spoilt = true;
+    step(&m, 1, true);
+    is_spoilt = false;
+    require(lcomm_tensors_not_finite(m.comm) > 0, "'%s': NaN is not told", codecs[c]);
+    step(&m, 2, true);
+    require_finite(&m, codecs[c], "with all ranks");
+    free_model(&m);
+  }
+}
+
+static void what_is_not_finite_and_late_is_forgotten(void) {
+  char quorum[64];
+  snprintf(quorum, sizeof quorum, "quorum=%d late=0", mpi_size - 1);
+  for (int c = 0; c < CODECS; c++) {
+    model m = model_of(codecs[c], quorum, two_nodes(), LCOMM_AVG);
+    make_first_step(&m);
+    is_spoilt = true;
+    make_steps_apart(&m);
+    is_spoilt = false;
+    require_finite(&m, codecs[c], "late");
+    free_model(&m);
+  }
+}
+
 static const mpi_property properties[] = {
     PROPERTY(nothing_is_lost_of_a_late_rank_and_replicas_stay_equal),
     PROPERTY(lateness_is_counted_alike_by_all),
@@ -353,5 +400,7 @@ static const mpi_property properties[] = {
     PROPERTY(what_a_quorum_cannot_do_is_refused),
     PROPERTY(tensors_may_change_between_steps),
     PROPERTY(what_waits_is_saved_and_loaded),
+    PROPERTY(what_is_not_finite_is_told_once_and_remembered_nowhere),
+    PROPERTY(what_is_not_finite_and_late_is_forgotten),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

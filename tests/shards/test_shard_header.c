@@ -52,8 +52,8 @@ static void any_other_byte_where_it_matters_is_refused(void **state) {
   static const struct {
     int at;
     uint8_t byte;
-  } bad[] = {{0, 'L'}, {4, 2},  {5, 0},  {5, 1},  {5, 3},  {6, 1}, {12, 2},
-             {12, 0},  {24, 5}, {33, 0}, {40, 4}, {41, 6}, {41, 4}};
+  } bad[] = {{0, 'L'}, {4, 2},   {5, 0},  {5, 1},  {5, 3},  {6, 1},  {12, 2}, {12, 0},
+             {24, 5},  {24, 22}, {31, 1}, {33, 0}, {40, 4}, {41, 6}, {41, 4}};
   lcomm_shard_header read;
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     uint8_t bytes[SIZE];

@@ -185,8 +185,8 @@ static void check_equal(const lcomm_policy *a, const lcomm_policy *b) {
   fuzz_require(a->min_bytes == b->min_bytes && a->warmup_steps == b->warmup_steps &&
                    a->bucket_bytes == b->bucket_bytes,
                "numbers survive their text");
-  fuzz_require(!(a->momentum < b->momentum || a->momentum > b->momentum || a->clip < b->clip ||
-                 a->clip > b->clip),
+  fuzz_require(!(a->momentum < b->momentum || a->momentum > b->momentum ||
+                 a->clip.norm < b->clip.norm || a->clip.norm > b->clip.norm),
                "decimal numbers survive their text");
   fuzz_require(a->adam.onebit == b->adam.onebit && a->adam.refresh == b->adam.refresh &&
                    !(a->adam.beta1 < b->adam.beta1 || a->adam.beta1 > b->adam.beta1),
@@ -233,10 +233,10 @@ static void check_ranges(const lcomm_policy *policy) {
   fuzz_require(!policy->adam.onebit || (policy->adam.beta1 > 0 && policy->adam.beta1 < 1 &&
                                         policy->warmup_steps > 0 && dense_feedback && !sparse),
                "momentum is compressed after a warm-up by what makes up for its errors");
-  fuzz_require(policy->clip >= 0 && policy->clip <= 1e9, "a norm is in its range");
+  fuzz_require(policy->clip.norm >= 0 && policy->clip.norm <= 1e9, "a norm is in its range");
   fuzz_require(!(policy->momentum > 0) || (sparse && feedback && !dense_feedback),
                "momentum is kept with the residual of top-k");
-  fuzz_require(!(policy->clip > 0) || feedback, "clipping needs error feedback");
+  fuzz_require(!(policy->clip.norm > 0) || feedback, "clipping needs error feedback");
   fuzz_require(policy->algorithm != LCOMM_ALGO_RING || !lossy,
                "a ring is exact and not compressed");
   fuzz_require(!policy->node.error_feedback && !lcomm_format_is_sparse(&policy->node.format),

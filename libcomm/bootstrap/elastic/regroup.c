@@ -56,6 +56,12 @@ static lcomm_status exchange_wishes(regrouping *it) {
   }
   LCOMM_TRY(lcomm_call_allgather_bytes(comm, &mine, it->wishes, sizeof(mine)));
   for (int rank = 0; rank < comm->size; rank++) {
+    if (!lcomm_remembered_is_sound(&it->wishes[rank].remembered)) {
+      return lcomm_fail(comm, LCOMM_ERR_WIRE,
+                        "lcomm_regroup: what rank %d says of its tensors cannot be; check that all "
+                        "ranks run the same libcomm, and the network",
+                        rank);
+    }
     if (!it->wishes[rank].leaves) {
       it->stay[it->stayers++] = rank;
     }

@@ -3,7 +3,6 @@
 
 #include "libcomm/bootstrap/elastic/reunion_wire.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,8 +211,7 @@ lcomm_status lcomm_reunion_read_standing(const uint8_t *bytes, lcomm_standing *i
                          .complete = (flags & COMPLETE) != 0,
                          .regrouping = (flags & REGROUPING) != 0,
                          .blocks = (uint32_t)lcomm_le_get(bytes + 28, 4)};
-  const lcomm_remembered *sum = &it->remembered;
-  bool fits = sum->kept <= sum->all && isfinite(sum->squares) && sum->squares >= 0 &&
-              it->steps < UINT64_MAX && it->blocks <= LCOMM_REUNION_BLOCKS;
+  bool fits = lcomm_remembered_is_sound(&it->remembered) && it->steps < UINT64_MAX &&
+              it->blocks <= LCOMM_REUNION_BLOCKS;
   return fits && flags <= (COMPLETE | REGROUPING) ? LCOMM_OK : LCOMM_ERR_WIRE;
 }

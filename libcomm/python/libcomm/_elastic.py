@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import NamedTuple, Optional
+from typing import Any, List, NamedTuple, Optional
 
 from . import _ending
 from ._core import Core
@@ -41,6 +41,10 @@ class Regrouped(NamedTuple):
     joined: int  # newcomers: the last so many ranks
     is_newcomer: bool  # this rank is one of them
     steps: int  # of tensors that are finished, the same on all ranks, newcomers too
+
+
+def _fields_of(raw: ctypes.Structure) -> List[Any]:
+    return [getattr(raw, name) for name, *_ in raw._fields_]
 
 
 class Elastic(Core):
@@ -92,8 +96,7 @@ class Elastic(Core):
         """Of the last change of ranks."""
         raw = CShrunk()
         self._check(lib.lcomm_shrunk_get(self._handle_now(), ctypes.byref(raw)))
-        values = Shrunk(*(getattr(raw, name) for name, *_ in raw._fields_))
-        return values._replace(finished=bool(raw.finished))
+        return Shrunk(*_fields_of(raw))._replace(finished=bool(raw.finished))
 
     def leave(self) -> None:
         """This rank asks to leave: with the next regroup() it goes. Local, from any thread.
@@ -131,5 +134,4 @@ class Elastic(Core):
         """Of the last change of ranks, or of this rank's coming."""
         raw = CRegrouped()
         self._check(lib.lcomm_regrouped_get(self._handle_now(), ctypes.byref(raw)))
-        values = Regrouped(*(getattr(raw, name) for name, *_ in raw._fields_))
-        return values._replace(is_newcomer=bool(raw.is_newcomer))
+        return Regrouped(*_fields_of(raw))._replace(is_newcomer=bool(raw.is_newcomer))
