@@ -7,6 +7,7 @@
 
 #include <libcomm_mpi.h>
 
+#include "trainer/train_clock.h"
 #include "trainer/train_elastic.h"
 #include "trainer/train_report.h"
 #include "trainer/train_save.h"
@@ -56,11 +57,11 @@ static void report_results(training *self, const results *now) {
 static int run_epochs(training *self, results *run, failure *why) {
   while (self->epoch <= self->chosen->epochs) {
     results now = {0};
-    double began_s = progress_now_s();
+    double began_s = now_s();
     if (training_epoch(self, &now, why) || training_finish_epoch(self, &now, why)) {
       return -1;
     }
-    now.seconds = progress_now_s() - began_s;
+    now.seconds = now_s() - began_s;
     report_results(self, &now);
     add_epoch(run, &now);
     training_next_epoch(self);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trainer/train_clock.h"
 #include "trainer/train_report.h"
 #include "trainer/train_welcome.h"
 
@@ -246,7 +247,7 @@ static int change_ranks(training *self, change *made, bool *again, failure *why)
 
 int elastic_go_on(training *self, failure *why) {
   change made = {.before = self->ranks.size};
-  double began_s = progress_now_s();
+  double began_s = now_s();
   bool met = false, again = true;
   if (!is_elastic(self->chosen)) {
     return -1;
@@ -259,7 +260,7 @@ int elastic_go_on(training *self, failure *why) {
     met = changed && meet_again(self, &made, why) == 0;
   }
   made.lost = made.before - made.left + made.joined - self->ranks.size;
-  made.seconds = progress_now_s() - began_s;
+  made.seconds = now_s() - began_s;
   report_change(self, &made);
   log_change(self, &made);
   return count_ranks(self, why);

@@ -2,6 +2,7 @@
  * Copyright the libcomm authors */
 #include <math.h>
 
+#include "trainer/train_clock.h"
 #include "trainer/train_elastic.h"
 #include "trainer/train_report.h"
 #include "trainer/train_save.h"
@@ -118,7 +119,7 @@ int training_epoch(training *self, results *made, failure *why) {
   if (failed || read_traffic(self, &after, why)) {
     return -1;
   }
-  made->trained_s = progress_now_s() - shown.began_s;
+  made->trained_s = now_s() - shown.began_s;
   self->pipe.trained_s += made->trained_s;
   made->samples = (self->step_of_epoch - shown.first) * (uint64_t)samples_per_step(self);
   made->samples_per_s = (double)made->samples / made->trained_s;

@@ -2,13 +2,7 @@
  * Copyright the libcomm authors */
 #include "trainer/train_overlap.h"
 
-#include <time.h>
-
-static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+#include "trainer/train_clock.h"
 
 static double wire_s(const lcomm_comm *comm) {
   lcomm_stats stats;

@@ -4,15 +4,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "trainer/train_clock.h"
 
 /* What stages send each other. */
-
-static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static int stage_of(const pipeline *self) {
   return self->net->part.stage;

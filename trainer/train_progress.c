@@ -2,8 +2,8 @@
  * Copyright the libcomm authors */
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "trainer/train_clock.h"
 #include "trainer/train_report.h"
 #include "trainer/train_screen.h"
 
@@ -14,16 +14,10 @@ enum { BAR_WIDTH = 12, SHARE_SIZE = 64 };
 #define PLAIN_PERIOD_S 10.0
 #define LOSS_MEMORY 0.95
 
-double progress_now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 progress progress_begin(const training *of) {
-  double now_s = progress_now_s();
-  return (progress){of, of->ranks.rank == 0 && screen_is_live(), now_s, of->step_of_epoch, now_s,
-                    0.0};
+  double begun_s = now_s();
+  return (progress){
+      of, of->ranks.rank == 0 && screen_is_live(), begun_s, of->step_of_epoch, begun_s, 0.0};
 }
 
 /* What an epoch has come to so far, of this rank where ranks may differ. */
@@ -83,7 +77,7 @@ static void show_line(const progress *self, const state *now) {
 }
 
 double progress_speed(const progress *self, uint64_t step) {
-  double seconds = progress_now_s() - self->began_s;
+  double seconds = now_s() - self->began_s;
   return (double)(step - self->first) * samples_per_step(self->of) / seconds;
 }
 
@@ -93,12 +87,12 @@ void progress_show(progress *self, uint64_t step, double loss) {
   }
   self->loss =
       step == self->first + 1 ? loss : LOSS_MEMORY * self->loss + (1.0 - LOSS_MEMORY) * loss;
-  double now_s = progress_now_s();
-  if (now_s - self->shown_s < (self->live ? LIVE_PERIOD_S : PLAIN_PERIOD_S)) {
+  double shown_s = now_s();
+  if (shown_s - self->shown_s < (self->live ? LIVE_PERIOD_S : PLAIN_PERIOD_S)) {
     return;
   }
-  self->shown_s = now_s;
-  double per_step_s = (now_s - self->began_s) / (double)(step - self->first);
+  self->shown_s = shown_s;
+  double per_step_s = (shown_s - self->began_s) / (double)(step - self->first);
   state now = {.step = step,
                .speed = samples_per_step(self->of) / per_step_s,
                .left_s = per_step_s * (double)(self->of->steps_per_epoch - step)};

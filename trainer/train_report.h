@@ -106,8 +106,6 @@ typedef struct progress {
   double loss; /* of recent steps of this rank */
 } progress;
 
-double progress_now_s(void);
-
 progress progress_begin(const training *of);
 
 /* `step` steps of the epoch are done, the last one with this loss. */

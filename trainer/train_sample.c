@@ -4,19 +4,13 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
+#include "trainer/train_clock.h"
 #include "trainer/train_random.h"
 
 enum { BYTES = 256 };
 #define TEMPERATURE 0.8f
 #define SAMPLE_STREAM ((uint64_t)1 << 42)
-
-static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* One of the bytes, by its logit. */
 static int draw(const float *logits, random_stream *random) {
