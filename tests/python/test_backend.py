@@ -214,6 +214,26 @@ def test_messages_in_both_directions_with_tags_and_before_a_new_group(tmp_path):
     over_lcomm(3, tmp_path, work)
 
 
+def test_messages_have_the_codec_of_pipe_and_what_else_moves_is_exact(tmp_path):
+    def work(rank):
+        rounded = Options(policy="net=int8 min=0 pipe=bf16", nodes=2)
+        group = distributed.new_group(backend="lcomm", pg_options=rounded)
+        values = torch.linspace(0.1, 1.0, 5000)
+        got, numbers = torch.empty(5000), torch.arange(5000) * (1 - rank)
+        if rank == 0:
+            distributed.send(values, 1, group=group)
+            distributed.send(numbers, 1, group=group)
+        else:
+            distributed.recv(got, 0, group=group)
+            distributed.recv(numbers, 0, group=group)
+            assert got.equal(values.bfloat16().float()) and numbers.equal(torch.arange(5000))
+        same = values.clone() if rank == 0 else torch.empty(5000)
+        distributed.broadcast(same, 0, group=group)
+        assert same.equal(values)
+
+    over_lcomm(2, tmp_path, work)
+
+
 def test_it_works_beside_gloo(tmp_path):
     def work(rank):
         ours = distributed.new_group(backend="lcomm")

@@ -55,10 +55,12 @@ def _one(tensors: Any, call: str) -> Any:
 
 
 def _of_two(options: Options, store: Any, rank: int, prefix: str) -> Communicator:
-    """For messages between two ranks of a group."""
+    """For messages between two ranks of a group, which of its policy need the codec of pipe=."""
     nodes = min(2, options.nodes or int(os.environ.get("LCOMM_NODES") or 0))
-    exact = options._replace(policy="", nodes=nodes)._asdict()
-    return Communicator.from_store(store, rank, 2, prefix=prefix, **exact)
+    given = os.environ.get("LCOMM_POLICY", "") if options.policy is None else options.policy
+    words = [word for word in given.split() if word.startswith(("pipe=", "min=", "check="))]
+    mine = options._replace(policy=" ".join(words), nodes=nodes)._asdict()
+    return Communicator.from_store(store, rank, 2, prefix=prefix, **mine)
 
 
 class _Group(dist.ProcessGroup):  # type: ignore[misc]

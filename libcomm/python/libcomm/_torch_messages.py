@@ -2,9 +2,9 @@
 # Copyright the libcomm authors
 """Messages between two ranks of a process group.
 
-libcomm has collectives only: a message is an exact broadcast in a world of two. Each direction and
-tag has one of its own, made with the first message, so messages of one tag arrive in their order,
-and those of others whenever they are received.
+libcomm's messages have no tags, so each direction and tag has a communicator of two ranks, made with
+the first message: messages of one tag arrive in their order, and those of others whenever they are
+received.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class Messages:
 
     def send(self, tensor: torch.Tensor, to: int, tag: int) -> Work:
         flat = tensor.detach().contiguous()
-        part = Part(lambda comm: moved(comm, "broadcast", flat, root=0))
+        part = Part(lambda comm: moved(comm, "send", flat, to=1))
         return self._worker((self._rank, to, tag)).submit([tensor], [part])
 
     def receive(self, tensor: torch.Tensor, sender: int, tag: int) -> Work:
         flat, back = vector(tensor)
-        part = Part(lambda comm: moved(comm, "broadcast", flat, root=0), back)
+        part = Part(lambda comm: moved(comm, "recv", flat, sender=0), back)
         return self._worker((sender, self._rank, tag)).submit([tensor], [part])
 
     def end(self) -> None:
