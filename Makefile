@@ -20,7 +20,7 @@ CXX := $(if $(findstring clang,$(CC)),clang++,g++)
 endif
 SAN ?=#       sanitizers: address,undefined or thread
 WERROR ?=#    1: warnings are errors
-NVCC ?= nvcc
+NVCC ?= nvcc# CUDA's compiler; empty: without CUDA
 CUDA_ARCHS ?=# devices that libcomm-cuda.so is for (90); empty: all from 75 to 90 that nvcc knows, and PTX
 NP ?= 4#      ranks of make run
 HOSTS ?= 2#   emulated hosts of make run, where this machine can make them (root)

@@ -15,6 +15,8 @@ plain -n >"$work/said" 2>&1
 expect plain_make_uses_all_processors grep -qE -- "-j$(nproc) programs" "$work/said"
 plain -n -j1 >"$work/said" 2>&1
 expect make_uses_as_many_as_it_is_told bash -c '! grep -qE -- "-j[0-9]+ programs" "$1"' _ "$work/said"
+plain NVCC= -n >"$work/said" 2>&1
+expect an_empty_NVCC_leaves_CUDA_out bash -c '! grep -q "\.cu\b" "$1"' _ "$work/said"
 plain -s help >"$work/help"
 for file in tools/bench/*; do
   name=${file##*/}
