@@ -57,7 +57,7 @@ static void sum_exactly(uint64_t count) {
   for (uint64_t i = 0; i < count; i++) {
     exact[i] = mine[i];
   }
-  MPI_Allreduce(MPI_IN_PLACE, exact, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  sum_everywhere(exact, count);
 }
 
 static double relative_error(uint64_t count) {

@@ -112,7 +112,7 @@ static void residuals_of_calls_keep_their_accounts(void) {
     for (int i = 0; i < COUNT; i++) {
       gradient[i] = values[i] + before[i] / mpi_size;
     }
-    MPI_Allreduce(MPI_IN_PLACE, gradient, COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    sum_everywhere(gradient, COUNT);
     require(lcomm_allreduce_ef(residual, values, values) == LCOMM_OK, "%s", lcomm_last_error(comm));
     require(lcomm_residual_get(residual, kept) == LCOMM_OK, "%s", lcomm_last_error(comm));
     double error = 0, norm = 1e-300;

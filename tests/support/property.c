@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 int mpi_rank, mpi_size, mpi_threads;
 
@@ -31,17 +32,39 @@ bool all_well(void) {
   return first_failure[0] == '\0';
 }
 
+/* The first looks are quick, because ranks with a processor each are ready then. */
+static void wait_asleep(MPI_Request request) {
+  const struct timespec nap = {.tv_nsec = 50000};
+  for (int done = 0, looks = 0; !done; looks++) {
+    PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (!done && looks > 10) {
+      nanosleep(&nap, NULL);
+    }
+  }
+}
+
+void sum_over(MPI_Comm comm, double *values, uint64_t count) {
+  MPI_Request request;
+  PMPI_Iallreduce(MPI_IN_PLACE, values, (int)count, MPI_DOUBLE, MPI_SUM, comm, &request);
+  wait_asleep(request);
+}
+
+void sum_everywhere(double *values, uint64_t count) {
+  sum_over(MPI_COMM_WORLD, values, count);
+}
+
+/* All have one hash if its largest value is its smallest. */
 bool same_on(MPI_Comm comm, const void *bytes, size_t size) {
   const unsigned char *mine = bytes;
-  uint64_t hash = UINT64_C(1469598103934665603), first;
+  uint64_t hash = UINT64_C(1469598103934665603);
   for (size_t i = 0; i < size; i++) {
     hash = (hash ^ mine[i]) * UINT64_C(1099511628211);
   }
-  first = hash;
-  PMPI_Bcast(&first, 1, MPI_UINT64_T, 0, comm);
-  int same = hash == first, all = 0;
-  PMPI_Allreduce(&same, &all, 1, MPI_INT, MPI_LAND, comm);
-  return all;
+  uint64_t both[2] = {hash, ~hash}, largest[2];
+  MPI_Request request;
+  PMPI_Iallreduce(both, largest, 2, MPI_UINT64_T, MPI_MAX, comm, &request);
+  wait_asleep(request);
+  return largest[0] == ~largest[1];
 }
 
 bool same_everywhere(const void *bytes, size_t size) {
@@ -69,7 +92,9 @@ void fill_gradient(float *values, uint64_t count, uint64_t seed) {
 /* The failure of the lowest rank that has one, on every rank. */
 static bool share_failure(void) {
   int mine = first_failure[0] ? mpi_rank : mpi_size, lowest = mpi_size;
-  PMPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  MPI_Request request;
+  PMPI_Iallreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request);
+  wait_asleep(request);
   if (lowest == mpi_size) {
     return false;
   }

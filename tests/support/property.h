@@ -60,6 +60,11 @@ bool all_well(void);
 bool same_everywhere(const void *bytes, size_t size);
 bool same_on(MPI_Comm comm, const void *bytes, size_t size);
 
+/* The sums of values over the ranks of the world (of a communicator), in their place. A rank sleeps
+ * while it waits: MPI keeps a processor meanwhile, which other ranks may need. */
+void sum_everywhere(double *values, uint64_t count);
+void sum_over(MPI_Comm comm, double *values, uint64_t count);
+
 /* Is a value (a status, an error class) the same on all ranks? */
 bool equal_everywhere(int64_t value);
 

@@ -130,7 +130,7 @@ static inline void sum_residual(const model *m, int tensor, double *mass) {
   for (uint64_t i = 0; i < sizes[tensor]; i++) {
     mass[i] = weight * residual[i];
   }
-  MPI_Allreduce(MPI_IN_PLACE, mass, (int)sizes[tensor], MPI_DOUBLE, MPI_SUM, m->ranks);
+  sum_over(m->ranks, mass, sizes[tensor]);
 }
 
 static inline void sum_residuals(const model *m, double *mass) {

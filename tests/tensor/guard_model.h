@@ -87,7 +87,7 @@ static inline double *sum_of(const float *values, uint64_t count, double *sum) {
   for (uint64_t i = 0; i < count; i++) {
     sum[i] = (double)values[i];
   }
-  MPI_Allreduce(MPI_IN_PLACE, sum, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  sum_everywhere(sum, count);
   return sum;
 }
 

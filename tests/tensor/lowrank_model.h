@@ -102,7 +102,7 @@ static inline void sum_of_ranks(const float *values, uint64_t count, double fact
   for (uint64_t i = 0; i < count; i++) {
     sum[i] = factor * (double)values[i];
   }
-  MPI_Allreduce(MPI_IN_PLACE, sum, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  sum_everywhere(sum, count);
 }
 
 static inline void sum_residuals(const model *m, int t, double *sum) {

@@ -111,7 +111,7 @@ static void check_step(model *m, const char *policy, const double *before) {
       wanted[at] = weight * (double)value_of(m, t, i);
     }
   }
-  MPI_Allreduce(MPI_IN_PLACE, wanted, TOTAL, MPI_DOUBLE, MPI_SUM, m->ranks);
+  sum_over(m->ranks, wanted, TOTAL);
   step_model(m);
   sum_residuals(m, after);
   at = 0;
@@ -223,7 +223,7 @@ static void sum_momentum(const model *m, double *momentum) {
     }
     at += (int)sizes[t];
   }
-  MPI_Allreduce(MPI_IN_PLACE, momentum, TOTAL, MPI_DOUBLE, MPI_SUM, m->ranks);
+  sum_over(m->ranks, momentum, TOTAL);
 }
 
 static void check_momentum_moves(const char *policy, const char *other, int nodes) {

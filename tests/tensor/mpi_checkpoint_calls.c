@@ -221,8 +221,8 @@ static void check_flush(calls *c, const account *loaded, const char *what) {
       found[k * WHOLE + i] = (double)c->result[k][i] / (k == 0 ? c->size : 1);
     }
   }
-  MPI_Allreduce(MPI_IN_PLACE, wanted, ALL, MPI_DOUBLE, MPI_SUM, c->ranks);
-  MPI_Allreduce(MPI_IN_PLACE, found, ALL, MPI_DOUBLE, MPI_SUM, c->ranks);
+  sum_over(c->ranks, wanted, ALL);
+  sum_over(c->ranks, found, ALL);
   for (int i = 0; i < ALL; i++) {
     wanted[i] += loaded->mass[i] + factor * loaded->momentum[i];
   }

@@ -77,8 +77,8 @@ static void other_ranks_take_over(int nodes, int count) {
       after[i] = (double)own[i];
       sum[i] = (double)loaded.gradient[0][i];
     }
-    MPI_Allreduce(MPI_IN_PLACE, after, LARGEST, MPI_DOUBLE, MPI_SUM, ranks);
-    MPI_Allreduce(MPI_IN_PLACE, sum, LARGEST, MPI_DOUBLE, MPI_SUM, ranks);
+    sum_over(ranks, after, LARGEST);
+    sum_over(ranks, sum, LARGEST);
     for (uint64_t i = 0; i < size_of(0); i++) {
       sum[i] = (sum[i] - after[i]) / count + before[i] / mpi_size;
     }

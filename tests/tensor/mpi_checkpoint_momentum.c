@@ -36,17 +36,17 @@ static void step_model(model *m, int step) {
   require_fine(m->comm, lcomm_tensors_wait(m->comm));
 }
 
-static void sum_over(MPI_Comm ranks, const float *values, int count, double *sum) {
+static void sum_floats(MPI_Comm ranks, const float *values, int count, double *sum) {
   for (int i = 0; i < count; i++) {
     sum[i] = (double)values[i];
   }
-  MPI_Allreduce(MPI_IN_PLACE, sum, count, MPI_DOUBLE, MPI_SUM, ranks);
+  sum_over(ranks, sum, count);
 }
 
 static void sum_residuals(const model *m, MPI_Comm ranks, double *sum) {
   static float own[COUNT];
   require_fine(m->comm, lcomm_tensor_residual(m->comm, m->tensor, own));
-  sum_over(ranks, own, COUNT, sum);
+  sum_floats(ranks, own, COUNT, sum);
 }
 
 static double distance(const float *values, const double *wanted, int count) {
@@ -65,8 +65,8 @@ static void expect_next(model *m, MPI_Comm ranks, int step, const float *momentu
   static float sent[COUNT], small_sent[SMALL];
   fill_gradient(sent, COUNT, (uint64_t)(1 + 10 * step + 1000 * mpi_rank));
   fill_gradient(small_sent, SMALL, (uint64_t)(2 + 10 * step + 1000 * mpi_rank));
-  sum_over(ranks, sent, COUNT, gradient);
-  sum_over(ranks, small_sent, SMALL, small);
+  sum_floats(ranks, sent, COUNT, gradient);
+  sum_floats(ranks, small_sent, SMALL, small);
   step_model(m, step);
   sum_residuals(m, ranks, after);
   for (int i = 0; i < COUNT; i++) {

@@ -64,7 +64,7 @@ static void sum_of_ranks(const float *values, int count, double factor, double *
   for (int i = 0; i < count; i++) {
     sum[i] = factor * (double)values[i];
   }
-  MPI_Allreduce(MPI_IN_PLACE, sum, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  sum_everywhere(sum, count);
 }
 
 /* m = beta1 * m + (1 - beta1) * gradient */

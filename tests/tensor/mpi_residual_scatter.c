@@ -90,7 +90,7 @@ static void sum_momentum(shards *s) {
   for (uint64_t i = 0; r->ef.state.velocity.now && i < r->ef.result.count; i++) {
     s->momentum[r->ef.result.first + i] += factor * (double)r->ef.state.velocity.now[i];
   }
-  MPI_Allreduce(MPI_IN_PLACE, s->momentum, (int)s->l.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  sum_everywhere(s->momentum, s->l.count);
 }
 
 static void keep_accounts(const char *policy, int layout, int shape, lcomm_op op) {

@@ -16,7 +16,7 @@ static inline void sum_over_ranks(const float *values, uint64_t count, double *s
   for (uint64_t i = 0; i < count; i++) {
     sum[i] = values[i];
   }
-  MPI_Allreduce(MPI_IN_PLACE, sum, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  sum_everywhere(sum, count);
 }
 
 /* One layer's gradient. */

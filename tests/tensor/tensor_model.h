@@ -86,7 +86,7 @@ static inline void sum_values(const float *values, int t, double *sum) {
   for (uint64_t i = 0; i < sizes[t]; i++) {
     sum[i] = values[i];
   }
-  MPI_Allreduce(MPI_IN_PLACE, sum, (int)sizes[t], MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  sum_everywhere(sum, sizes[t]);
 }
 
 static inline void sum_data(const model *m, int t, double *sum) {
