@@ -10,6 +10,9 @@
   X(LCOMM_ENV_POLICY, "LCOMM_POLICY", "net=none", "policy when the program sets none")             \
   X(LCOMM_ENV_NODES, "LCOMM_NODES", "real hosts", "pose as this many nodes, ranks split evenly")   \
   X(LCOMM_ENV_HOSTID, "LCOMM_HOSTID", "this host", "identity of this rank's host, any text")       \
+  X(LCOMM_ENV_RACK, "LCOMM_RACK", "none",                                                          \
+    "name of the rack of this rank's host, on all ranks or on none: sums go inside nodes, then "   \
+    "inside racks, then between them, each once with a codec of its own (rack=, net=)")            \
   X(LCOMM_ENV_TOPO_FILE, "LCOMM_TOPO_FILE", "none",                                                \
     "file with what the links cost, as `libcomm-info --measure` prints it: plans predict times "   \
     "by it; the same on all ranks")                                                                \

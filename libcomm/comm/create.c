@@ -34,12 +34,19 @@ lcomm_status lcomm_create_complain(int rank, const lcomm_identity *identity, lco
   return lcomm_error_thread(status, "rank %d (host %.63s): %s", rank, identity->host, sentence);
 }
 
-static void say_taken(const lcomm_comm *comm, lcomm_topo_taken taken) {
-  char text[LCOMM_TOPO_NAME_MAX + 160];
-  snprintf(text, sizeof(text), "LCOMM_TOPO_FILE=%.95s: %s", lcomm_env_get(LCOMM_ENV_TOPO_FILE),
+static void take_file(lcomm_comm *comm, const lcomm_topo *file) {
+  char text[LCOMM_TOPO_NAME_MAX + 256];
+  lcomm_topo_taken taken = lcomm_topo_take(&comm->topo, file);
+  bool racks = lcomm_topo_take_racks(&comm->topo, file);
+  bool left = file->racks.count > 0 && comm->topo.racks.count == 0;
+  snprintf(text, sizeof(text), "LCOMM_TOPO_FILE=%.95s: %s%s", lcomm_env_get(LCOMM_ENV_TOPO_FILE),
            taken == LCOMM_TOPO_TAKEN_LINKS   ? "what links cost and which devices reach each other"
            : taken == LCOMM_TOPO_TAKEN_COSTS ? "what links cost"
-                                             : "nothing was measured, so nothing is taken from it");
+           : racks                           ? "of links nothing"
+                                             : "nothing was measured, so nothing is taken from it",
+           racks  ? "; the racks of all hosts"
+           : left ? "; no racks, as it does not name one rack for each host of these ranks"
+                  : "");
   if (comm->rank == 0) {
     lcomm_log_info(text);
   }
@@ -60,7 +67,7 @@ static lcomm_status make_topology(lcomm_comm *comm, const lcomm_create_context *
       lcomm_topo_create(identities, comm->size, all[0].nodes, &comm->topo, &error);
   free(identities);
   if (status == LCOMM_OK && m->topo_file.size > 0) {
-    say_taken(comm, lcomm_topo_take(&comm->topo, &m->topo_file));
+    take_file(comm, &m->topo_file);
   }
   if (status != LCOMM_OK) {
     return lcomm_create_complain(comm->rank, &all[comm->rank].identity, status, error.text);

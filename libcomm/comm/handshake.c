@@ -187,6 +187,7 @@ static lcomm_status read_settings(lcomm_comm *comm, const lcomm_config *config,
   lcomm_policy_format(&comm->settings.policy, mine->policy);
   LCOMM_TRY(find_timeout(config, &comm->settings.timeout_s, why));
   LCOMM_TRY(find_nodes(config, &mine->nodes, why));
+  LCOMM_TRY(lcomm_identity_rack(&mine->identity, why));
   LCOMM_TRY(find_kernels(comm, why));
   LCOMM_TRY(find_transport(config, mine, why));
   LCOMM_TRY(find_progress(config, mine, why));

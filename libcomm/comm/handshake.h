@@ -46,7 +46,7 @@ typedef struct lcomm_handshake_brief {
   lcomm_world_rank world;
   int32_t elastic;
   uint64_t number, run_cache_bytes, texts_hash, topo_hash, host_hash, pid;
-  char host[LCOMM_HOST_MAX];
+  char host[LCOMM_HOST_MAX], rack[LCOMM_RACK_MAX];
   lcomm_processors processors;
   lcomm_transport_introduction introduction;
 } lcomm_handshake_brief;

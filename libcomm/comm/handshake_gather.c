@@ -11,7 +11,8 @@
 #include "libcomm/comm/handshake.h"
 
 _Static_assert(sizeof(lcomm_handshake_brief) == 8 + 12 * sizeof(int32_t) + 6 * sizeof(uint64_t) +
-                                                    LCOMM_HOST_MAX + sizeof(lcomm_processors) +
+                                                    LCOMM_HOST_MAX + LCOMM_RACK_MAX +
+                                                    sizeof(lcomm_processors) +
                                                     sizeof(lcomm_transport_introduction),
                "no padding travels");
 
@@ -65,6 +66,7 @@ static void summarize(const lcomm_handshake *it, lcomm_handshake_brief *brief) {
                                    .introduction = it->introduction};
   memcpy(brief->magic, it->magic, sizeof(brief->magic));
   memcpy(brief->host, it->identity.host, sizeof(brief->host));
+  memcpy(brief->rack, it->identity.rack, sizeof(brief->rack));
 }
 
 /* ----------------------------------------------------------------- the others */
@@ -77,6 +79,7 @@ static void take_brief(const gathering *g, const lcomm_handshake_brief *brief,
   memcpy(it->transport, g->mine->transport, sizeof(it->transport));
   memcpy(it->topo_file, g->mine->topo_file, sizeof(it->topo_file));
   memcpy(it->identity.host, brief->host, sizeof(it->identity.host));
+  memcpy(it->identity.rack, brief->rack, sizeof(it->identity.rack));
   it->version = brief->version;
   it->wire_version = brief->wire_version;
   it->status = brief->status;

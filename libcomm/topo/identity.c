@@ -31,6 +31,28 @@ void lcomm_host_copy(char host[LCOMM_HOST_MAX], const char *name, size_t length)
   }
 }
 
+void lcomm_rack_copy(char rack[LCOMM_RACK_MAX], const char *name, size_t length) {
+  char host[LCOMM_HOST_MAX];
+  memset(rack, 0, LCOMM_RACK_MAX);
+  if (length > 0 && name[0] != '\0') {
+    lcomm_host_copy(host, name, length);
+    memcpy(rack, host, LCOMM_RACK_MAX - 1);
+  }
+}
+
+lcomm_status lcomm_identity_rack(lcomm_identity *identity, lcomm_why *error) {
+  const char *name = lcomm_env_get(LCOMM_ENV_RACK);
+  lcomm_rack_copy(identity->rack, name ? name : "", name ? strlen(name) : 0);
+  if (!name || strcmp(identity->rack, name) == 0) {
+    return LCOMM_OK;
+  }
+  memset(identity->rack, 0, sizeof identity->rack);
+  return lcomm_why_set(error, LCOMM_ERR_ARGUMENT,
+                       "LCOMM_RACK=%.40s is no name of a rack; use 1 to %d visible ASCII "
+                       "characters without spaces, such as r07",
+                       name, LCOMM_RACK_MAX - 1);
+}
+
 static void read_boot_id(char *boot_id, size_t size) {
   int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
   if (file < 0) {

@@ -64,6 +64,7 @@ void lcomm_topo_free(lcomm_topo *topo) {
   free(topo->device_members);
   free(topo->device_list);
   free(topo->pair_list);
+  lcomm_racks_free(&topo->racks);
   *topo = (lcomm_topo){0};
 }
 
@@ -172,7 +173,12 @@ lcomm_status lcomm_topo_create(const lcomm_identity *identities, int size, int f
     lcomm_host_copy(topo->host[rank], identities[rank].host, sizeof identities[rank].host);
   }
   lcomm_topo_index(topo);
-  lcomm_status status = lcomm_topo_add_devices(identities, forced_nodes > 0, topo);
+  lcomm_status status = lcomm_topo_add_racks(identities, topo, error);
+  if (status != LCOMM_OK) {
+    lcomm_topo_free(topo);
+    return status;
+  }
+  status = lcomm_topo_add_devices(identities, forced_nodes > 0, topo);
   if (status != LCOMM_OK) {
     lcomm_topo_free(topo);
     return no_memory(size, error);

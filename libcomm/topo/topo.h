@@ -15,6 +15,7 @@
 
 enum {
   LCOMM_HOST_MAX = 64,
+  LCOMM_RACK_MAX = 32,         /* name of a rack, with the terminator */
   LCOMM_DEVICE_PEERS_MAX = 31, /* other devices of a host */
   LCOMM_NVLINKS_MAX = 255,
   LCOMM_DEVICE_INDEX_MAX = 65535,
@@ -44,6 +45,7 @@ typedef struct lcomm_device_identity {
  * plain bytes, so it has no pointers and no padding that is not zeroed. */
 typedef struct lcomm_identity {
   char host[LCOMM_HOST_MAX]; /* host name for people, zero-terminated */
+  char rack[LCOMM_RACK_MAX]; /* LCOMM_RACK, likewise; "": not known */
   uint64_t host_hash;        /* hostname + boot id + device of /dev/shm, or LCOMM_HOSTID */
   uint64_t pid;
   lcomm_device_identity device;
@@ -58,6 +60,10 @@ void lcomm_identity_self(lcomm_identity *identity);
  * libcomm can; the first call opens NVML. A rank that
  * poses by LCOMM_HOSTID is in no NVLink domain. */
 void lcomm_identity_device(lcomm_identity *identity);
+
+/* Add the rack that LCOMM_RACK names; without it the identity has none. ARGUMENT, with a sentence
+ * in `error`, for what is no name: it has 1 to 31 visible ASCII characters. */
+lcomm_status lcomm_identity_rack(lcomm_identity *identity, lcomm_why *error);
 
 /* Processors that this process may use, at least 1. */
 int lcomm_topo_processors(void);
@@ -97,6 +103,16 @@ typedef struct lcomm_topo_pair {
   bool p2p;    /* each can read and write the other */
 } lcomm_topo_pair;
 
+/* Racks: nodes with a fast network among them, such as one switch. */
+typedef struct lcomm_racks {
+  int count;    /* racks, numbered by their lowest node; 0: not known, and no arrays */
+  int *of;      /* rack of each node */
+  int *place;   /* of each node in its rack, in the order of nodes */
+  int *members; /* nodes sorted by rack, then node */
+  int *first;   /* index into members of each rack's first node; count + 1 entries */
+  char (*name)[LCOMM_RACK_MAX]; /* of each rack */
+} lcomm_racks;
+
 typedef struct lcomm_topo {
   int size;       /* ranks */
   int nodes;      /* nodes, numbered by their lowest rank */
@@ -106,9 +122,10 @@ typedef struct lcomm_topo {
   int *members;   /* ranks sorted by node, then rank */
   int *first;     /* index into members of each node's first rank; nodes + 1 entries */
   char (*host)[LCOMM_HOST_MAX]; /* host name of each rank */
-  int *device;                  /* device of each rank, -1 for none */
-  bool all_have_devices;        /* chunks of plans are as long as devices like them */
-  int *device_members;          /* ranks with a device, sorted by device, then rank */
+  lcomm_racks racks;
+  int *device;           /* device of each rank, -1 for none */
+  bool all_have_devices; /* chunks of plans are as long as devices like them */
+  int *device_members;   /* ranks with a device, sorted by device, then rank */
   int devices;
   lcomm_topo_device *device_list;
   int pairs;
@@ -119,11 +136,11 @@ typedef struct lcomm_topo {
                     * needed; LCOMM_AUTO_CODECS: not known */
 } lcomm_topo;
 
-/* Group the identities of all ranks. forced_nodes > 0 poses as that many
- * nodes instead: ranks are cut into that many runs of equal length, the first
+/* Group the identities of all ranks, and their nodes by racks where they name any. forced_nodes > 0
+ * poses as that many nodes instead: ranks are cut into that many runs of equal length, the first
  * size % forced_nodes of them one longer. Errors, with a sentence in `error`:
- * ARGUMENT if a node would have no rank,
- * MEMORY. Free with lcomm_topo_free. */
+ * ARGUMENT if a node would have no rank, if ranks of one node name different racks, or only some
+ * ranks name one; MEMORY. Free with lcomm_topo_free. */
 lcomm_status lcomm_topo_create(const lcomm_identity *identities, int size, int forced_nodes,
                                lcomm_topo *topo, lcomm_why *error);
 void lcomm_topo_free(lcomm_topo *topo);
@@ -137,6 +154,16 @@ lcomm_link lcomm_topo_link(const lcomm_topo *topo, int a, int b);
 
 /* Rank number `local` of node `node`. */
 int lcomm_topo_rank(const lcomm_topo *topo, int node, int local);
+
+/* Nodes of a rack, of the smallest and of the largest one; 0 where there are no racks. */
+static inline int lcomm_rack_size(const lcomm_racks *racks, int rack) {
+  return racks->first[rack + 1] - racks->first[rack];
+}
+int lcomm_racks_smallest(const lcomm_racks *racks);
+int lcomm_racks_largest(const lcomm_racks *racks);
+
+/* Are two ranks of different nodes in one rack? */
+bool lcomm_topo_shares_rack(const lcomm_topo *topo, int a, int b);
 
 /* A group: an ordered list of ranks and my place in it. Views, owns nothing. */
 typedef struct lcomm_group {

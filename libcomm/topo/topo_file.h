@@ -31,4 +31,9 @@ typedef enum lcomm_topo_taken {
  * comes first. Nodes, hosts and devices always are those of the ranks. */
 lcomm_topo_taken lcomm_topo_take(lcomm_topo *topo, const lcomm_topo *file);
 
+/* Racks likewise, where the ranks name none: by hosts, so that a file serves any ranks on them. All
+ * hosts must be in the file, each in one rack, and all ranks of a node in the same; else nothing is
+ * taken. */
+bool lcomm_topo_take_racks(lcomm_topo *topo, const lcomm_topo *file);
+
 #endif

@@ -298,8 +298,11 @@ lcomm_status lcomm_topo_load_more(lcomm_topo_reader *r, lcomm_topo_word kind, lc
   static const struct {
     const char *name;
     lcomm_status (*load)(lcomm_topo_reader *r, lcomm_topo *topo);
-  } kinds[] = {
-      {"device", load_device}, {"p2p", load_p2p}, {"nvlink", load_nvlink}, {"link", load_cost}};
+  } kinds[] = {{"rack", lcomm_topo_load_rack},
+               {"device", load_device},
+               {"p2p", load_p2p},
+               {"nvlink", load_nvlink},
+               {"link", load_cost}};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (!lcomm_topo_word_is(kind, kinds[i].name)) {
       continue;
@@ -309,8 +312,8 @@ lcomm_status lcomm_topo_load_more(lcomm_topo_reader *r, lcomm_topo_word kind, lc
     return rest.length == 0 ? LCOMM_OK : lcomm_topo_unexpected(r, rest, "the end of the line");
   }
   if (lcomm_topo_word_is(kind, "node")) {
-    return lcomm_topo_wrong(r, "a node after devices or links; list all nodes first");
+    return lcomm_topo_wrong(r, "a node after racks, devices or links; list all nodes first");
   }
   r->example = "device 0 pci 0000:3b:00.0 ranks 0 1";
-  return lcomm_topo_unexpected(r, kind, "'node', 'device', 'p2p', 'nvlink' or 'link'");
+  return lcomm_topo_unexpected(r, kind, "'node', 'rack', 'device', 'p2p', 'nvlink' or 'link'");
 }

@@ -87,6 +87,7 @@ size_t lcomm_topo_print(const lcomm_topo *topo, char *text, size_t size) {
   for (int node = 0; node < topo->nodes; node++) {
     print_node(&w, topo, node);
   }
+  lcomm_topo_print_racks(&w, &topo->racks);
   for (int device = 0; device < topo->devices; device++) {
     print_device(&w, topo, device);
   }

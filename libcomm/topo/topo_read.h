@@ -28,6 +28,7 @@ typedef struct lcomm_topo_reader {
   int ranks;           /* seen so far */
   lcomm_topo_said *said;
   int said_count, said_room;
+  char (*racks)[LCOMM_RACK_MAX]; /* of each node, "" so far; NULL: no line names one */
   lcomm_why *error;
 } lcomm_topo_reader;
 
@@ -50,6 +51,10 @@ lcomm_status lcomm_topo_expect(lcomm_topo_reader *r, const char *text);
 /* A line about devices or links, whose first word is `kind`; all nodes are
  * known. */
 lcomm_status lcomm_topo_load_more(lcomm_topo_reader *r, lcomm_topo_word kind, lcomm_topo *topo);
+
+/* A line about a rack, behind that word; all lines are read: every node has a rack, or none has. */
+lcomm_status lcomm_topo_load_rack(lcomm_topo_reader *r, lcomm_topo *topo);
+lcomm_status lcomm_topo_end_racks(lcomm_topo_reader *r, lcomm_topo *topo);
 
 /* All lines are read: what was said of pairs becomes the topology's. */
 lcomm_status lcomm_topo_take_pairs(lcomm_topo_reader *r, lcomm_topo *topo);

@@ -7,9 +7,9 @@
  *   node 1 host beta ranks 4 5 host gamma ranks 6 7
  *
  * of which the second is a node whose ranks live on two hosts, as LCOMM_NODES
- * can make it; then what is known of devices and links (topo_more.c). Lines that
- * begin with '#' are for people. A loaded text comes from a file and may hold
- * anything.
+ * can make it; then racks (topo_racks_text.c), and what is known of devices and links
+ * (topo_more.c). Lines that begin with '#' are for people. A loaded text comes from a file and may
+ * hold anything.
  */
 
 #include <stdio.h>
@@ -169,6 +169,7 @@ static lcomm_status load_lines(lcomm_topo_reader *r, lcomm_topo *topo) {
   if (!nodes_known) {
     LCOMM_TRY(close_nodes(r, topo));
   }
+  LCOMM_TRY(lcomm_topo_end_racks(r, topo));
   return lcomm_topo_take_pairs(r, topo);
 }
 
@@ -197,6 +198,7 @@ lcomm_status lcomm_topo_load(const char *text, lcomm_topo *topo, lcomm_why *erro
   lcomm_topo_reader r = {.at = text, .line = 1, .error = error};
   status = load_lines(&r, topo);
   free(r.said);
+  free(r.racks);
   if (status != LCOMM_OK) {
     lcomm_topo_free(topo);
   }

@@ -65,6 +65,22 @@ static void check_links(const lcomm_topo *topo, const lcomm_topo *loaded) {
   }
 }
 
+static void check_racks(const lcomm_topo *topo, const lcomm_topo *loaded) {
+  const lcomm_racks *racks = &topo->racks;
+  fuzz_require(racks->count == loaded->racks.count, "racks survive their text");
+  for (int rack = 0; rack < racks->count; rack++) {
+    fuzz_require(lcomm_rack_size(racks, rack) > 0 && racks->name[rack][0] != '\0' &&
+                     strcmp(racks->name[rack], loaded->racks.name[rack]) == 0,
+                 "every rack has a name and a node");
+  }
+  for (int node = 0; racks->count > 0 && node < topo->nodes; node++) {
+    int rack = racks->of[node];
+    fuzz_require(rack == loaded->racks.of[node] &&
+                     racks->members[racks->first[rack] + racks->place[node]] == node,
+                 "every node has its place in a rack");
+  }
+}
+
 static void check_matrix(const lcomm_topo *topo) {
   size_t size = lcomm_topo_matrix(topo, NULL, 0) + 1;
   char *text = fuzz_allocate(size);
@@ -91,6 +107,7 @@ static void check_topo(const lcomm_topo *topo) {
                  "the place of every rank survives its text");
   }
   check_links(topo, &loaded);
+  check_racks(topo, &loaded);
   for (int node = 0; node < topo->nodes; node++) {
     lcomm_group group = lcomm_topo_node_group(topo, node, lcomm_topo_rank(topo, node, 0));
     fuzz_require(group.size > 0 && group.me == 0, "every node has a first rank");
@@ -140,7 +157,13 @@ static void make_likely(lcomm_identity *identity, int rank) {
   }
 }
 
-/* Byte 0: ranks, byte 1: forced nodes, byte 2: odd for likely identities, then
+/* Few racks, and hosts that are each in one; or none. */
+static void name_rack(lcomm_identity *identity, bool has_one) {
+  memset(identity->rack, 0, sizeof identity->rack);
+  identity->rack[0] = (char)(has_one ? 'a' + identity->host_hash % 3 : 0);
+}
+
+/* Byte 0: ranks, byte 1: forced nodes, byte 2: odd for likely identities, in racks by bit 1, then
  * what peers say of themselves, over and over. */
 static void create_from_peers(const uint8_t *data, size_t size) {
   enum { RANKS = 32 };
@@ -159,6 +182,7 @@ static void create_from_peers(const uint8_t *data, size_t size) {
     identities[rank].host_hash %= 8; /* so that hosts repeat */
     if (data[2] % 2 == 1) {
       make_likely(&identities[rank], rank);
+      name_rack(&identities[rank], data[2] & 2);
     }
   }
   if (lcomm_topo_create(identities, ranks, forced_nodes, &topo, &error) == LCOMM_OK) {

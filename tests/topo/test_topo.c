@@ -173,8 +173,13 @@ static void names_from_peers_are_made_safe(void **state) {
   memset(&identities[1], 0xff, sizeof identities[1]);
   memset(&identities[2], 0, sizeof identities[2]);
   strcpy(identities[3].host, "a b\n\x1b[2J");
+  for (int rank = 0; rank < 4; rank++) {
+    memset(identities[rank].rack, 0xff, LCOMM_RACK_MAX);
+  }
   assert_int_equal(lcomm_topo_create(identities, 4, 0, &topo, &error), LCOMM_OK);
   assert_consistent(&topo);
+  assert_int_equal(topo.racks.count, 1);
+  assert_int_equal(strspn(topo.racks.name[0], "?"), LCOMM_RACK_MAX - 1);
   assert_int_equal(strlen(topo.host[0]), LCOMM_HOST_MAX - 1);
   assert_int_equal(strspn(topo.host[1], "?"), LCOMM_HOST_MAX - 1);
   assert_string_equal(topo.host[2], "?");
@@ -308,8 +313,9 @@ static void malformed_text_is_refused_by_line(void **state) {
       {"node 0 host a ranks 0,1", 1, "'0,1' where a rank"},
       {"node 0 host a ranks 0\r\n", 1, "'0?' where a rank"},
       {"node 0 host a ranks 0\ngarbage", 2, "'garbage' where 'node'"},
-      {"node 0 host a ranks 0\n\n", 2, "ends where 'node', 'device'"},
-      {"node 0 host a ranks 0\n\nnode 1 host a ranks 1\n", 2, "ends where 'node', 'device'"},
+      {"node 0 host a ranks 0\n\n", 2, "ends where 'node', 'rack', 'device'"},
+      {"node 0 host a ranks 0\n\nnode 1 host a ranks 1\n", 2,
+       "ends where 'node', 'rack', 'device'"},
       {"node 0 host a ranks 1\nnode 1 host a ranks 0\n", 2, "below all ranks of node 0"},
       {"node 0 host \x1b[2J ranks 0", 1, "'?[2J' has bytes"},
       {"\x1b[2J", 1, "'?[2J' where"},

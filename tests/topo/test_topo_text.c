@@ -144,8 +144,8 @@ static void costs_are_read_to_a_millionth(void **state) {
 static void malformed_lines_are_refused_by_number(void **state) {
   (void)state;
   static const refused_text cases[] = {
-      {NODES "devices", 3, "'devices' where 'node', 'device', 'p2p', 'nvlink' or 'link'"},
-      {"# a\n" NODES "\n", 4, "the line ends where 'node', 'device'"},
+      {NODES "devices", 3, "'devices' where 'node', 'rack', 'device', 'p2p', 'nvlink' or 'link'"},
+      {"# a\n" NODES "\n", 4, "the line ends where 'node', 'rack', 'device'"},
       {DEVICES, 1, "'device' where 'node'"},
       {"# a\nnode 0 host a ranks 1\n# b\n", 2, "rank 0 is missing"},
       {"# a\nnode 0 host a ranks 1\n# b\nnode 1 host a ranks 0\n", 4, "below all ranks of node 0"},

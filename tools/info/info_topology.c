@@ -19,6 +19,7 @@ static lcomm_status take_measured(lcomm_topo *topo, lcomm_why *error) {
   lcomm_status status = path ? lcomm_topo_file_load(path, &file, error) : LCOMM_OK;
   if (path && status == LCOMM_OK) {
     (void)lcomm_topo_take(topo, &file);
+    (void)lcomm_topo_take_racks(topo, &file);
     lcomm_topo_free(&file);
   }
   return status;
@@ -37,9 +38,11 @@ lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, lcomm_w
     return lcomm_topo_file_load(o->topology_file, topo, error);
   }
   lcomm_identity mine;
+  lcomm_status status = LCOMM_OK;
   lcomm_identity_self(&mine);
   if (o->ranks == 0) {
     lcomm_identity_device(&mine);
+    status = lcomm_identity_rack(&mine, error);
   }
   int count = o->ranks > 0 ? o->ranks : size;
   lcomm_identity *all = calloc((size_t)(count > size ? count : size), sizeof *all);
@@ -50,7 +53,9 @@ lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, lcomm_w
   for (int i = 0; o->ranks > 0 && i < count; i++) {
     all[i] = mine;
   }
-  lcomm_status status = lcomm_topo_create(all, count, (int)nodes, topo, error);
+  if (status == LCOMM_OK) {
+    status = lcomm_topo_create(all, count, (int)nodes, topo, error);
+  }
   free(all);
   return status == LCOMM_OK && o->ranks == 0 ? take_measured(topo, error) : status;
 }
