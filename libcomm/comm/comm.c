@@ -70,9 +70,22 @@ lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats) {
   return LCOMM_OK;
 }
 
+lcomm_status lcomm_rack_stats_get(const lcomm_comm *comm, lcomm_rack_stats *stats) {
+  if (!comm || !stats) {
+    return lcomm_refuse_null(comm, "lcomm_rack_stats_get", "stats");
+  }
+  lcomm_comm *entered = (lcomm_comm *)(uintptr_t)comm; /* only the lock changes */
+  LCOMM_TRY(lcomm_enter(entered));
+  *stats = comm->observers.in_rack;
+  stats->racks = (uint64_t)comm->topo.racks.count;
+  lcomm_exit(entered);
+  return LCOMM_OK;
+}
+
 lcomm_status lcomm_stats_reset(lcomm_comm *comm) {
   LCOMM_TRY(lcomm_enter_given(comm, "lcomm_stats_reset"));
   memset(&comm->stats, 0, sizeof(comm->stats));
+  comm->observers.in_rack = (lcomm_rack_stats){0};
   comm->runs.cache.hits = comm->runs.cache.misses = 0;
   lcomm_shards_reset_stats(comm);
   lcomm_exit(comm);

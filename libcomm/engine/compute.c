@@ -77,6 +77,10 @@ static lcomm_status encode_dense(lcomm_run *run, uint32_t index) {
   bool fed = step->feedback == LCOMM_FEEDBACK_SEND || step->feedback == LCOMM_FEEDBACK_OWNER;
   it.residual = fed ? it.residual : (lcomm_ef_array){NULL, NULL};
   slot->payload_size = slot->capacity;
+  if (copies && it.residual.now) { /* an exact contribution: nothing of the residual stays */
+    LCOMM_TRY(run->backend->vectors->fold(run, lcomm_run_floats(run, step->span.first), it.residual,
+                                          step->span.count));
+  }
   if (!copies && !is_made) {
     LCOMM_TRY(run->backend->payloads->encode(run, &it));
   }

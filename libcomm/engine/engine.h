@@ -156,6 +156,7 @@ typedef struct lcomm_comm_observers {
   lcomm_summary summary;
   lcomm_trace *trace;            /* NULL: off */
   struct lcomm_capture *capture; /* NULL: off */
+  lcomm_rack_stats in_rack;      /* without the number of racks */
 } lcomm_comm_observers;
 
 /* Who asks to leave an elastic communicator, and who waits to join it (bootstrap/elastic/). */
@@ -196,6 +197,14 @@ struct lcomm_comm {
   struct lcomm_tensor_set *tensors;     /* tensor/bucket.h */
   struct lcomm_residual_set *residuals; /* tensor/residual.h */
 };
+
+/* Count a message with its headers, if it stays in this rank's rack. */
+static inline void lcomm_comm_count_in_rack(lcomm_comm *comm, int peer, uint64_t bytes) {
+  if (lcomm_topo_shares_rack(&comm->topo, comm->rank, peer)) {
+    comm->observers.in_rack.sent_bytes += bytes;
+    comm->observers.in_rack.sent_messages++;
+  }
+}
 
 /* Name of a rank for people: "rank 3 (host n1)". Returns text. */
 const char *lcomm_comm_who(const lcomm_comm *comm, int rank, char *text, size_t size);

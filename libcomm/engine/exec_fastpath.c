@@ -88,6 +88,7 @@ static void account(lcomm_comm *comm, const lcomm_run *run, size_t size) {
     }
     lcomm_link link = lcomm_topo_link(&comm->topo, comm->rank, peer);
     lcomm_exec_count_sent(&comm->stats, link, size, size);
+    lcomm_comm_count_in_rack(comm, peer, LCOMM_WIRE_HEADER_SIZE + size);
     lcomm_exec_count_received(&comm->stats, link, size);
     row->cost.sent_bytes[link] += LCOMM_WIRE_HEADER_SIZE + size;
     row->cost.exact_bytes[link] += LCOMM_WIRE_HEADER_SIZE + size;

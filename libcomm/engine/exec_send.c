@@ -64,6 +64,7 @@ static void count_sent(lcomm_run *run, const lcomm_step *step, const lcomm_slot_
   uint64_t count = run->plan->schedule.slots[step->slot].count;
   lcomm_exec_count_sent(&run->stats, link_class(run, step), slot->wire_size,
                         count * lcomm_dtype_size(run->plan->dtype));
+  lcomm_comm_count_in_rack(run->comm, step->peer, LCOMM_WIRE_HEADER_SIZE + slot->wire_size);
 }
 
 /* `status` is that of posting the message, whose payload is watched where it is under way. */

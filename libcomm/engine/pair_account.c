@@ -21,6 +21,7 @@ static void count(lcomm_comm *comm, const lcomm_pair_message *it, lcomm_link lin
   if (it->is_send) {
     all->sent_messages[link]++;
     all->sent_bytes[link] += bytes_of(it);
+    lcomm_comm_count_in_rack(comm, it->peer, bytes_of(it));
     all->exact_bytes[link] += LCOMM_PAIR_HEADER_SIZE + it->size;
     all->encode_s += it->end.coding_s;
   } else {

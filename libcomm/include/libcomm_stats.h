@@ -55,6 +55,21 @@ typedef struct lcomm_stats {
 LCOMM_API lcomm_status lcomm_stats_get(const lcomm_comm *comm, lcomm_stats *stats);
 LCOMM_API lcomm_status lcomm_stats_reset(lcomm_comm *comm);
 
+/* ------------------------------------------------------------------- racks */
+
+/* Where racks are known (LCOMM_RACK, or a topology file): what of the bytes between nodes stayed in
+ * this rank's rack. The rest of sent_bytes[LCOMM_LINK_NET] went to other racks. */
+typedef struct lcomm_rack_stats {
+  uint64_t racks;         /* of the communicator; 0: not known, and the others are 0 */
+  uint64_t sent_bytes;    /* to other nodes of this rank's rack, headers included */
+  uint64_t sent_messages; /* a header with its payload is one */
+} lcomm_rack_stats;
+
+/* Of collectives, tensors and messages between two ranks, since creation or the last
+ * lcomm_stats_reset(); what a quorum sends is not in it. Not collective. Errors: ARGUMENT (NULL).
+ */
+LCOMM_API lcomm_status lcomm_rack_stats_get(const lcomm_comm *comm, lcomm_rack_stats *stats);
+
 /* ---------------------------------------------------------------- lateness */
 
 /* With quorum= of the policy: how often a rank was late, as the results of tensors say that this

@@ -24,7 +24,11 @@ static void describe_algorithm(lcomm_writer *w, const lcomm_plan *plan, const lc
     return;
   }
   const char *exchange = lcomm_exchange_name(plan->shape.exchange);
-  if (plan->shape.leaders) {
+  if (plan->shape.by_racks) {
+    lcomm_write(w, "  algorithm   racks(%s): %d racks, %d nodes, %d pieces of %d shards, ",
+                exchange, topo->racks.count, topo->nodes, lcomm_racks_smallest(&topo->racks),
+                lcomm_topo_smallest_node(topo));
+  } else if (plan->shape.leaders) {
     lcomm_write(w, "  algorithm   hier(%s): %d nodes, a leader of each, ", exchange, topo->nodes);
   } else if (plan->shape.hierarchical) {
     lcomm_write(w, "  algorithm   hier(%s): %d node%s, %d shard%s, ", exchange, topo->nodes,
@@ -53,7 +57,10 @@ static void describe_time(lcomm_writer *w, const lcomm_plan *plan, const lcomm_t
 
 size_t lcomm_plan_describe_timed(const lcomm_plan *plan, const lcomm_topo *topo,
                                  const lcomm_codec_speeds *speeds, char *text, size_t size) {
-  static const char *const stage_names[] = {"inside node", "between", "result"};
+  static const char *const stage_names[LCOMM_STAGE_COUNT] = {[LCOMM_STAGE_NODE] = "inside node",
+                                                             [LCOMM_STAGE_NET] = "between",
+                                                             [LCOMM_STAGE_RESULT] = "result",
+                                                             [LCOMM_STAGE_RACK] = "inside rack"};
   lcomm_plan_traffic traffic;
   char name[64];
   lcomm_writer w = lcomm_writer_begin(text, size);
@@ -63,7 +70,7 @@ size_t lcomm_plan_describe_timed(const lcomm_plan *plan, const lcomm_topo *topo,
               : plan->op == LCOMM_MAX ? ", largest"
                                       : "");
   describe_algorithm(&w, plan, topo);
-  for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
+  for (int i = 0; i < LCOMM_STAGE_COUNT - !plan->shape.by_racks; i++) {
     lcomm_write(&w, "  %-12s%s\n", stage_names[i],
                 lcomm_codec_spec_format(&plan->stages[i], name, sizeof(name)));
   }
@@ -74,6 +81,10 @@ size_t lcomm_plan_describe_timed(const lcomm_plan *plan, const lcomm_topo *topo,
                   lcomm_link_name((lcomm_link)i), (unsigned long long)traffic.messages[i],
                   (unsigned long long)traffic.bytes[i], plan->schedule.rank);
     }
+  }
+  if (topo->racks.count > 1) {
+    lcomm_write(&w, "  in the rack %llu messages, at most %llu payload bytes of these\n",
+                (unsigned long long)traffic.rack_messages, (unsigned long long)traffic.rack_bytes);
   }
   if (topo->size > 1) {
     describe_time(&w, plan, topo, speeds);

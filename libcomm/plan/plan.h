@@ -198,7 +198,8 @@ void lcomm_plan_topk_shape(const lcomm_plan *plan, lcomm_stage stage, lcomm_span
 /* What the plan's rank sends, by link class. */
 typedef struct lcomm_plan_traffic {
   uint64_t messages[LCOMM_LINK_COUNT];
-  uint64_t bytes[LCOMM_LINK_COUNT]; /* of payload, at most */
+  uint64_t bytes[LCOMM_LINK_COUNT];   /* of payload, at most */
+  uint64_t rack_messages, rack_bytes; /* of these, between nodes of one rack */
 } lcomm_plan_traffic;
 
 void lcomm_plan_count(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_plan_traffic *traffic);

@@ -86,6 +86,7 @@ static uint64_t mix_shape(uint64_t hash, const lcomm_allreduce_shape *shape) {
   hash = mix(hash, (uint64_t)shape->exchange);
   hash = mix(hash, shape->hierarchical);
   hash = mix(hash, shape->leaders);
+  hash = mix(hash, shape->by_racks);
   hash = mix(hash, shape->tells_sum);
   hash = mix(hash, shape->pieces);
   return mix(hash, shape->chunks);
@@ -117,6 +118,9 @@ uint64_t lcomm_plan_hash(const lcomm_plan *plan, const lcomm_policy *policy,
   hash = mix_all(hash, plan->segment_ends, plan->segments);
   for (int i = 0; i < topo->size; i++) {
     hash = mix(hash, (uint64_t)topo->node[i]);
+  }
+  for (int i = 0; topo->racks.count > 0 && i < topo->nodes; i++) {
+    hash = mix(hash, (uint64_t)topo->racks.of[i]);
   }
   return hash;
 }

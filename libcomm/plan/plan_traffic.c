@@ -21,6 +21,9 @@ void lcomm_plan_count(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_plan
       lcomm_link link = lcomm_topo_link(topo, schedule->rank, step->peer);
       traffic->messages[link]++;
       traffic->bytes[link] += plan->slot_sizes[step->slot].share;
+      bool in_rack = lcomm_topo_shares_rack(topo, schedule->rank, step->peer);
+      traffic->rack_messages += in_rack;
+      traffic->rack_bytes += in_rack ? plan->slot_sizes[step->slot].share : 0;
     }
   }
 }

@@ -32,7 +32,8 @@ static int find_key(span name) {
 
 static lcomm_status parse_word(parser *p, span word) {
   static const char expected[] =
-      "expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, pipe, min, exempt, "
+      "expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, rack, pipe, min, "
+      "exempt, "
       "warmup, ramp, momentum, adam, clip, undo, nonfinite, scope, bucket, algo, check, match, "
       "step, guard, quorum, late";
   char quoted[LCOMM_QUOTE_MAX];

@@ -58,6 +58,11 @@ typedef struct lcomm_ramp_stage {
   uint64_t steps;
 } lcomm_ramp_stage;
 
+typedef struct lcomm_ramp {
+  unsigned count; /* of stages, which are in order, after the warm-up */
+  lcomm_ramp_stage stages[LCOMM_POLICY_RAMP_MAX];
+} lcomm_ramp;
+
 /* guard=: how often results are compared with exact sums, and what may be wrong with them. */
 typedef struct lcomm_guard_policy {
   uint64_t steps;  /* from one check to the next; 0: without guard= */
@@ -120,13 +125,13 @@ typedef struct lcomm_codec_pattern {
 
 typedef struct lcomm_policy {
   lcomm_codec_spec net, node;
+  lcomm_codec_spec rack; /* between nodes of a rack, of sums on which a codec of net= acts */
   lcomm_codec_spec pipe; /* of messages between two ranks, see pipe.h */
   uint64_t min_bytes;
   uint64_t warmup_steps;
-  unsigned ramp_count;
-  lcomm_ramp_stage ramp[LCOMM_POLICY_RAMP_MAX]; /* in order, after the warm-up */
-  double momentum;                              /* of momentum correction, 0: none */
-  lcomm_adam_policy adam;                       /* compressed momentum */
+  lcomm_ramp ramp;
+  double momentum;        /* of momentum correction, 0: none */
+  lcomm_adam_policy adam; /* compressed momentum */
   lcomm_clip_policy clip;
   bool undo;               /* operations can be undone */
   bool discard_not_finite; /* what gives NaN or Inf is undone; implies undo */

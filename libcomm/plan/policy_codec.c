@@ -286,10 +286,25 @@ static lcomm_status read_auto(reader *r, span value, span rest, lcomm_codec_plac
       "auto:topk");
 }
 
+static bool takes(lcomm_codec_place place, const char *name) {
+  if (place == LCOMM_IN_RACK) {
+    return lcomm_policy_rack_takes((span){name, strlen(name)});
+  }
+  return place != LCOMM_ON_PIPE || lcomm_policy_pipe_takes(name);
+}
+
+/* What the place refuses by its name. */
+static lcomm_status check_place(reader *r, span value, span name, lcomm_codec_place place) {
+  if (place == LCOMM_IN_RACK) {
+    return lcomm_policy_check_rack(r, value, name);
+  }
+  return place == LCOMM_ON_PIPE ? lcomm_policy_check_pipe(r, value, name) : LCOMM_OK;
+}
+
 static lcomm_status fail_name(reader *r, span name, lcomm_codec_place place) {
   char quoted[LCOMM_QUOTE_MAX], names[192] = "";
   for (const lcomm_codec *const *c = lcomm_codec_list; *c != NULL; c++) {
-    if (place != LCOMM_ON_PIPE || lcomm_policy_pipe_takes((*c)->name)) {
+    if (takes(place, (*c)->name)) {
       append(names, sizeof names, (*c)->name, (*c)->id == LCOMM_CODEC_TOPK ? ":DENSITY" : "");
     }
   }
@@ -306,7 +321,7 @@ lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
   const char *example = r->example;
   span name = lcomm_span_before(value, ":+-"), rest = lcomm_span_after(value, name.length);
   const lcomm_codec *codec = lcomm_codec_by_name(name.text, name.length);
-  LCOMM_TRY(place == LCOMM_ON_PIPE ? lcomm_policy_check_pipe(r, value, name) : LCOMM_OK);
+  LCOMM_TRY(check_place(r, value, name, place));
   if (lcomm_span_is(name, "auto")) {
     return read_auto(r, value, rest, place, choice);
   }
@@ -329,6 +344,9 @@ lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
     return status;
   }
   r->example = example;
+  if (place == LCOMM_IN_RACK && read.error_feedback) {
+    return lcomm_policy_fail_in_rack(r, value);
+  }
   if (place == LCOMM_IN_NODE && read.error_feedback) {
     return fail_in_node(r, value, codec->name, "+ef");
   }

@@ -13,6 +13,7 @@
 const lcomm_policy lcomm_policy_default = {
     .net = {.format = {.codec = &lcomm_codec_none}},
     .node = {.format = {.codec = &lcomm_codec_none}},
+    .rack = {.format = {.codec = &lcomm_codec_none}},
     .pipe = {.format = {.codec = &lcomm_codec_none}},
     .min_bytes = 64 << 10,
     .bucket_bytes = 25 << 20,
@@ -105,9 +106,9 @@ static void write_decimal(lcomm_writer *w, const char *before, double number) {
 }
 
 static void write_ramp(lcomm_writer *w, const lcomm_policy *policy) {
-  for (unsigned i = 0; i < policy->ramp_count && i < LCOMM_POLICY_RAMP_MAX; i++) {
-    write_decimal(w, i == 0 ? " ramp=" : ",", policy->ramp[i].density);
-    lcomm_write(w, "@%llu", (unsigned long long)policy->ramp[i].steps);
+  for (unsigned i = 0; i < policy->ramp.count && i < LCOMM_POLICY_RAMP_MAX; i++) {
+    write_decimal(w, i == 0 ? " ramp=" : ",", policy->ramp.stages[i].density);
+    lcomm_write(w, "@%llu", (unsigned long long)policy->ramp.stages[i].steps);
   }
 }
 
@@ -135,6 +136,7 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text) {
   lcomm_policy_write_patterns(&w, policy);
   write_codec(&w, "net", &policy->net, &standard->net);
   write_codec(&w, "node", &policy->node, &standard->node);
+  write_codec(&w, "rack", &policy->rack, &standard->rack);
   write_codec(&w, "pipe", &policy->pipe, &standard->pipe);
   write_size(&w, "min", policy->min_bytes, standard->min_bytes);
   for (unsigned i = 0; i < policy->exempt_count && i < LCOMM_POLICY_EXEMPT_MAX; i++) {
@@ -186,11 +188,11 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text) {
 /* Can the steps before the density of net be counted? */
 static bool ramp_ends(const lcomm_policy *policy) {
   uint64_t steps = policy->warmup_steps;
-  for (unsigned i = 0; i < policy->ramp_count && i < LCOMM_POLICY_RAMP_MAX; i++) {
-    if (policy->ramp[i].steps > UINT64_MAX - steps) {
+  for (unsigned i = 0; i < policy->ramp.count && i < LCOMM_POLICY_RAMP_MAX; i++) {
+    if (policy->ramp.stages[i].steps > UINT64_MAX - steps) {
       return false;
     }
-    steps += policy->ramp[i].steps;
+    steps += policy->ramp.stages[i].steps;
   }
   return true;
 }
@@ -234,7 +236,7 @@ const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key) 
            "size of their payloads in advance; expected algo=auto, direct or gather, or net=none";
   }
   *key = "ramp";
-  if (policy->ramp_count > 0 && !net.ramps) {
+  if (policy->ramp.count > 0 && !net.ramps) {
     return "ramp changes the density of top-k, and net is another codec; expected net=topk:DENSITY";
   }
   if (!ramp_ends(policy)) {

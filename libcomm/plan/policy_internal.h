@@ -173,7 +173,12 @@ const lcomm_policy_preset *lcomm_policy_find_preset(lcomm_span value);
 
 /* --------------------------------------------------------------- policy_codec.c */
 
-typedef enum lcomm_codec_place { LCOMM_ON_NET, LCOMM_IN_NODE, LCOMM_ON_PIPE } lcomm_codec_place;
+typedef enum lcomm_codec_place {
+  LCOMM_ON_NET,
+  LCOMM_IN_NODE,
+  LCOMM_IN_RACK,
+  LCOMM_ON_PIPE
+} lcomm_codec_place;
 
 /* One CODEC of the grammar. *choice is written on success only. */
 lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
@@ -184,6 +189,15 @@ lcomm_status lcomm_policy_read_codec(lcomm_policy_reader *r, lcomm_span value,
 /* May pipe= name this codec? */
 bool lcomm_policy_pipe_takes(const char *name);
 lcomm_status lcomm_policy_check_pipe(lcomm_policy_reader *r, lcomm_span value, lcomm_span name);
+
+/* ----------------------------------------------------------------- policy_rack.c */
+
+/* May rack= name this codec? Its endings are not looked at. */
+bool lcomm_policy_rack_takes(lcomm_span name);
+lcomm_status lcomm_policy_check_rack(lcomm_policy_reader *r, lcomm_span value, lcomm_span name);
+
+/* Why it cannot have error feedback of its own. */
+lcomm_status lcomm_policy_fail_in_rack(lcomm_policy_reader *r, lcomm_span value);
 
 /* -------------------------------------------------------------- policy_lowrank.c */
 

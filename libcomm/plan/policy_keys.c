@@ -68,6 +68,10 @@ static lcomm_status parse_node(parser *p, span value) {
   return lcomm_policy_read_codec(&p->in, value, LCOMM_IN_NODE, &p->policy->node);
 }
 
+static lcomm_status parse_rack(parser *p, span value) {
+  return lcomm_policy_read_codec(&p->in, value, LCOMM_IN_RACK, &p->policy->rack);
+}
+
 static lcomm_status parse_pipe(parser *p, span value) {
   return lcomm_policy_read_codec(&p->in, value, LCOMM_ON_PIPE, &p->policy->pipe);
 }
@@ -116,9 +120,9 @@ static lcomm_status read_stage(parser *p, span text, lcomm_ramp_stage *stage) {
 static lcomm_status parse_ramp(parser *p, span value) {
   lcomm_policy *policy = p->policy;
   for (span stage; lcomm_span_next(&value, ",", &stage);) {
-    LCOMM_TRY(lcomm_policy_check_room(&p->in, stage, "stages", policy->ramp_count,
+    LCOMM_TRY(lcomm_policy_check_room(&p->in, stage, "stages", policy->ramp.count,
                                       LCOMM_POLICY_RAMP_MAX));
-    LCOMM_TRY(read_stage(p, stage, &policy->ramp[policy->ramp_count++]));
+    LCOMM_TRY(read_stage(p, stage, &policy->ramp.stages[policy->ramp.count++]));
   }
   return LCOMM_OK;
 }
@@ -247,6 +251,7 @@ static lcomm_status parse_late(parser *p, span value) {
 const lcomm_policy_key lcomm_policy_keys[LCOMM_POLICY_KEYS] = {
     {"net", parse_net, "int8"},
     {"node", parse_node, "bf16"},
+    {"rack", parse_rack, "bf16"},
     {"pipe", parse_pipe, "fp8e4m3"},
     {"min", parse_min, "64K"},
     {"exempt", parse_exempt, "*.bias,*norm*"},

@@ -77,11 +77,15 @@ const char *lcomm_policy_quorum_conflict(const lcomm_policy *policy) {
     return "ranks come to a step at different times, so they cannot undo it or check it together; "
            "expected no undo=on, nonfinite=discard and guard=";
   }
-  if (policy->warmup_steps > 0 || policy->ramp_count > 0) {
+  if (policy->warmup_steps > 0 || policy->ramp.count > 0) {
     return "the codec is the same in all steps; expected no warmup= and no ramp=";
   }
   if (!lcomm_codec_spec_is_exact(&policy->node) || policy->node.format.zstd) {
     return "what comes from the owner's node is exact; expected node=none";
+  }
+  if (!lcomm_codec_spec_is_exact(&policy->rack) || policy->rack.format.zstd) {
+    return "ranks send to the owners of pieces themselves, so racks do not count; expected "
+           "rack=none";
   }
   return codec_conflict(policy);
 }

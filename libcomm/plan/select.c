@@ -60,6 +60,15 @@ static lcomm_codec_spec choose_net(lcomm_plan *plan, const lcomm_eligibility *el
   return lcomm_auto_candidate(plan->automatic.candidate);
 }
 
+/* Inside racks a codec acts where that of net does: what is exact between racks is exact there. */
+static lcomm_codec_spec choose_rack(const lcomm_plan *plan, const lcomm_eligibility *eligibility,
+                                    const lcomm_topo *topo) {
+  bool exact = lcomm_eligibility_is_exact(&plan->stages[LCOMM_STAGE_NET].format, plan->dtype);
+  return exact || topo->racks.count < 2
+             ? exact_spec(plan->dtype)
+             : lcomm_eligibility_codec(eligibility, &eligibility->policy->rack);
+}
+
 static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
                           const lcomm_policy *policy, const lcomm_topo *topo) {
   uint64_t named = lcomm_match_named(policy, request->name ? request->name : "");
@@ -71,6 +80,7 @@ static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
   plan->stages[LCOMM_STAGE_NET] =
       topo->nodes > 1 ? lcomm_eligibility_codec(&eligibility, &net) : exact_spec(plan->dtype);
   plan->stages[LCOMM_STAGE_RESULT] = lcomm_eligibility_codec(&eligibility, outer);
+  plan->stages[LCOMM_STAGE_RACK] = choose_rack(plan, &eligibility, topo);
   const char *why =
       plan->automatic.allowed ? NULL : lcomm_eligibility_why_plan_exact(&eligibility, topo);
   snprintf(plan->reason, sizeof(plan->reason), "%s", why ? why : why_compressed(&eligibility));
@@ -82,11 +92,16 @@ static void choose_codecs(lcomm_plan *plan, const lcomm_plan_request *request,
   plan->plain = is_plain(plan);
 }
 
-/* Ranks that exchange with each other, and elements they exchange. */
+/* Ranks that exchange with each other, and elements they exchange: between racks, where sums go by
+ * racks. */
 static void exchange_size(const lcomm_plan *plan, const lcomm_topo *topo, int *ranks,
                           uint64_t *count) {
   *ranks = plan->shape.hierarchical ? topo->nodes : topo->size;
   uint64_t shards = plan->shape.hierarchical ? (uint64_t)lcomm_topo_smallest_node(topo) : 1;
+  if (plan->shape.by_racks) {
+    *ranks = topo->racks.count;
+    shards *= lcomm_racks_pieces(&topo->racks);
+  }
   *count = plan->vector_count / shards;
 }
 
@@ -133,7 +148,7 @@ static lcomm_exchange_kind choose_sparse(lcomm_plan *plan, lcomm_algorithm wante
 static bool suits_ring(const lcomm_plan *plan, const lcomm_topo *topo, int ranks, uint64_t count,
                        lcomm_stage stage) {
   uint64_t piece_bytes = count * plan->element_size / (uint64_t)ranks;
-  return topo->nodes > 2 && keeps_sums(plan, stage) &&
+  return topo->nodes > 2 && ranks > 2 && keeps_sums(plan, stage) &&
          lcomm_topo_smallest_node(topo) * topo->nodes == topo->size &&
          piece_bytes >= RING_HOP_BYTES;
 }
@@ -196,7 +211,7 @@ static lcomm_exchange_kind choose_dense(lcomm_plan *plan, lcomm_algorithm wanted
     say(plan, "long exact pieces between nodes go around a ring");
     return LCOMM_EXCHANGE_RING;
   }
-  if (suits_pairs(plan, topo, stage)) {
+  if (ranks >= LCOMM_PAIRS_NODES_MIN && suits_pairs(plan, topo, stage)) {
     return choose_cheapest(plan, topo, ranks, count * plan->element_size);
   }
   if (is_small(plan, topo->size)) {
@@ -278,6 +293,33 @@ static void choose_result(lcomm_plan *plan, lcomm_stage stage) {
   }
 }
 
+/* Why a sum between nodes does not go by racks; NULL: it does. One piece for each node of the
+ * smallest rack: the others must not have many more nodes, whose owners would do the work of all.
+ */
+static const char *why_not_by_racks(const lcomm_plan *plan, const lcomm_topo *topo,
+                                    lcomm_stage stage) {
+  int smallest = lcomm_racks_smallest(&topo->racks), largest = lcomm_racks_largest(&topo->racks);
+  if (lcomm_format_is_sparse(&plan->stages[stage].format)) {
+    return "racks do not count for top-k";
+  }
+  if (plan->automatic.allowed) {
+    return "racks do not count for net=auto, which predicts times for nodes";
+  }
+  if (smallest < 2) {
+    return "racks do not count, as one of them has a single node";
+  }
+  return largest > 2 * smallest
+             ? "racks do not count, as one has more than twice the nodes of another"
+             : NULL;
+}
+
+static void choose_racks(lcomm_plan *plan, const lcomm_topo *topo, lcomm_stage stage) {
+  const char *why = why_not_by_racks(plan, topo, stage);
+  plan->shape.by_racks = !why;
+  plan->shape.hierarchical |= !why;
+  say(plan, why ? why : "inside each rack first, then between racks");
+}
+
 static void choose_shape(lcomm_plan *plan, const lcomm_policy *policy, const lcomm_topo *topo,
                          lcomm_stage stage) {
   bool automatic = policy->algorithm == LCOMM_ALGO_AUTO;
@@ -285,8 +327,11 @@ static void choose_shape(lcomm_plan *plan, const lcomm_policy *policy, const lco
     choose_leaders(plan, topo);
     return;
   }
-  plan->shape.hierarchical =
-      topo->nodes > 1 && topo->nodes < topo->size && !(automatic && is_small(plan, topo->size));
+  bool small = automatic && is_small(plan, topo->size);
+  plan->shape.hierarchical = topo->nodes > 1 && topo->nodes < topo->size && !small;
+  if (topo->racks.count > 1 && !small) {
+    choose_racks(plan, topo, stage);
+  }
   choose_exchange(plan, policy, topo, stage);
 }
 
@@ -310,6 +355,9 @@ void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
   }
   if (request->shape) {
     plan->shape = *request->shape;
+    if (topo->racks.count > 1 && plan->automatic.allowed) {
+      say(plan, why_not_by_racks(plan, topo, stage));
+    }
   } else {
     choose_shape(plan, policy, topo, stage);
   }

@@ -90,9 +90,9 @@ uint32_t lcomm_select_pieces(const lcomm_plan *plan, const lcomm_topo *topo) {
   }
   uint64_t shard = plan->vector_count / (uint64_t)lcomm_topo_smallest_node(topo);
   uint64_t chunk = shard / shape->chunks * plan->element_size;
-  uint32_t pieces = 1, nodes = (uint32_t)topo->nodes;
-  while (chunk > CHUNK_BYTES && pieces < nodes &&
-         (nodes % pieces != 0 || chunk / pieces > NODE_PIECE_BYTES)) {
+  uint32_t pieces = 1, owners = (uint32_t)lcomm_allreduce_owners(topo, shape);
+  while (chunk > CHUNK_BYTES && pieces < owners &&
+         (owners % pieces != 0 || chunk / pieces > NODE_PIECE_BYTES)) {
     pieces++;
   }
   return pieces > 1 && chunk / pieces >= NODE_PIECE_BYTES_MIN ? pieces : 0;

@@ -28,10 +28,10 @@ bool lcomm_warmup_tensors_are_exact(const lcomm_policy *policy, uint64_t step) {
 
 double lcomm_warmup_density(const lcomm_policy *policy, uint64_t step) {
   uint64_t end = policy->warmup_steps;
-  for (unsigned i = 0; i < policy->ramp_count; i++) {
-    end += policy->ramp[i].steps;
+  for (unsigned i = 0; i < policy->ramp.count; i++) {
+    end += policy->ramp.stages[i].steps;
     if (step < end) {
-      return policy->ramp[i].density;
+      return policy->ramp.stages[i].density;
     }
   }
   return 0;

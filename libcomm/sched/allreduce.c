@@ -27,7 +27,8 @@ typedef struct hier {
   int *rail;          /* scratch: one rank per node */
   uint32_t *results;  /* scratch: one slot per node */
   uint32_t *sources;  /* scratch: one slot per rank of my node */
-  int at, block;      /* my node; nodes whose owners have one piece together */
+  int owners;         /* nodes with a part of each shard */
+  int at, block;      /* my node among them; those that have one piece together */
   ring contributions; /* of my node to my shard */
   ring *told;         /* by the owner of each shard */
 } hier;
@@ -46,12 +47,36 @@ static lcomm_span chunk_of_shard(const hier *h, int shard, uint32_t chunk) {
   return lcomm_span_piece(part, h->shape->chunks, chunk);
 }
 
+int lcomm_allreduce_owners(const lcomm_topo *topo, const lcomm_allreduce_shape *shape) {
+  return shape->by_racks ? (int)lcomm_racks_pieces(&topo->racks) : topo->nodes;
+}
+
+/* The ranks that own shard `shard`, one per node. */
+static lcomm_group rail_of(const hier *h, int shard) {
+  lcomm_group group = {h->rail, h->topo->nodes, -1};
+  for (int i = 0; i < h->topo->nodes; i++) {
+    h->rail[i] = lcomm_topo_rank(h->topo, i, shard);
+    group.me = h->rail[i] == h->schedule->rank ? i : group.me;
+  }
+  return group;
+}
+
+/* What is exchanged of a shard between nodes. */
+static lcomm_exchange exchange_of(const hier *h, int shard, uint32_t chunk) {
+  return (lcomm_exchange){.kind = h->shape->exchange,
+                          .group = rail_of(h, shard),
+                          .span = chunk_of_shard(h, shard, chunk),
+                          .stage = LCOMM_STAGE_NET,
+                          .racks = h->shape->by_racks ? &h->topo->racks : NULL,
+                          .block = h->block};
+}
+
 /* The part of a chunk that the owners of a block of nodes have. */
 static lcomm_span piece_of(const hier *h, lcomm_span chunk, int piece) {
-  uint32_t nodes = (uint32_t)h->topo->nodes, block = (uint32_t)h->block;
+  uint32_t owners = (uint32_t)h->owners, block = (uint32_t)h->block;
   uint32_t first = (uint32_t)piece * block, last = first + block - 1;
-  lcomm_span begin = lcomm_span_piece(chunk, nodes, first);
-  lcomm_span end = lcomm_span_piece(chunk, nodes, last);
+  lcomm_span begin = lcomm_span_piece(chunk, owners, first);
+  lcomm_span end = lcomm_span_piece(chunk, owners, last);
   return lcomm_span_whole(begin.first, end.first + end.count - begin.first);
 }
 
@@ -82,16 +107,6 @@ static void reduce_to_owner(hier *h, lcomm_span span, int owner) {
   }
 }
 
-/* The ranks that own shard `shard`, one per node. */
-static lcomm_group rail_of(const hier *h, int shard) {
-  lcomm_group group = {h->rail, h->topo->nodes, -1};
-  for (int i = 0; i < h->topo->nodes; i++) {
-    h->rail[i] = lcomm_topo_rank(h->topo, i, shard);
-    group.me = h->rail[i] == h->schedule->rank ? i : group.me;
-  }
-  return group;
-}
-
 /* Send the sum itself to my node, in one message. */
 static void send_sum(const hier *h, lcomm_span span, int owner) {
   if (span.count == 0 || h->node.size == 1) {
@@ -115,7 +130,7 @@ static void tell_the_node(const hier *h, const lcomm_exchange *exchange, int own
     return;
   }
   if (h->node.me != owner) {
-    lcomm_exchange_learn(h->schedule, exchange, h->node.ranks[owner]);
+    lcomm_exchange_learn(h->schedule, exchange, h->node.ranks[owner], h->results);
     return;
   }
   for (int i = 1; i < h->node.size; i++) {
@@ -140,13 +155,10 @@ static void reduce_in_node(hier *h, uint32_t chunk) {
 
 /* The other shards, from the owners before me first. */
 static void learn_from_node(const hier *h, uint32_t chunk) {
-  lcomm_exchange exchange = {
-      .kind = h->shape->exchange, .stage = LCOMM_STAGE_NET, .block = h->block};
   for (int i = 1; i <= h->shards; i++) {
     int shard = ((h->node.me - i) % h->shards + h->shards) % h->shards;
     if (shard != h->node.me) {
-      exchange.group = rail_of(h, shard);
-      exchange.span = chunk_of_shard(h, shard, chunk);
+      lcomm_exchange exchange = exchange_of(h, shard, chunk);
       uint32_t first = h->schedule->slot_count;
       tell_the_node(h, &exchange, shard);
       share(h, &h->told[shard], first);
@@ -157,8 +169,7 @@ static void learn_from_node(const hier *h, uint32_t chunk) {
 static void build_chunk(hier *h, uint32_t chunk) {
   reduce_in_node(h, chunk);
   if (h->node.me < h->shards) {
-    lcomm_exchange exchange = {h->shape->exchange, rail_of(h, h->node.me),
-                               chunk_of_shard(h, h->node.me, chunk), LCOMM_STAGE_NET, h->block};
+    lcomm_exchange exchange = exchange_of(h, h->node.me, chunk);
     lcomm_exchange_build(h->schedule, &exchange, h->results);
     tell_the_node(h, &exchange, h->node.me);
   }
@@ -190,8 +201,10 @@ static bool make_rings(hier *h) {
 static lcomm_status build_hierarchical(lcomm_schedule *schedule, const lcomm_topo *topo,
                                        const lcomm_allreduce_shape *shape) {
   hier h = {.schedule = schedule, .topo = topo, .shape = shape};
+  h.owners = lcomm_allreduce_owners(topo, shape);
   h.at = topo->node[schedule->rank];
-  h.block = lcomm_allreduce_block(shape, topo->nodes);
+  h.at = shape->by_racks ? topo->racks.place[h.at] % h.owners : h.at;
+  h.block = lcomm_allreduce_block(shape, h.owners);
   h.node = lcomm_topo_node_group(topo, topo->node[schedule->rank], schedule->rank);
   h.shards = shape->leaders ? 1 : lcomm_topo_smallest_node(topo);
   h.tells_sum = !lcomm_allreduce_forwards(topo, shape);
@@ -226,6 +239,7 @@ static lcomm_status build_flat(lcomm_schedule *schedule, const lcomm_topo *topo,
                              {ranks, topo->size, schedule->rank},
                              {0, 0, 1, 0},
                              topo->nodes > 1 ? LCOMM_STAGE_NET : LCOMM_STAGE_NODE,
+                             NULL,
                              0};
   lcomm_span whole = lcomm_span_whole(0, schedule->count);
   for (uint32_t chunk = 0; schedule->status == LCOMM_OK && chunk < shape->chunks; chunk++) {
@@ -237,10 +251,18 @@ static lcomm_status build_flat(lcomm_schedule *schedule, const lcomm_topo *topo,
   return schedule->status;
 }
 
+static bool fits_racks(const lcomm_topo *topo, const lcomm_allreduce_shape *shape) {
+  return topo->racks.count > 1 && shape->hierarchical && !shape->leaders &&
+         shape->exchange != LCOMM_EXCHANGE_SPARSE;
+}
+
 lcomm_status lcomm_allreduce_build(lcomm_schedule *schedule, const lcomm_topo *topo,
                                    const lcomm_allreduce_shape *shape) {
   if (shape->chunks < 1 || topo->size != schedule->size ||
-      (shape->pieces > 0 && (uint32_t)topo->nodes % shape->pieces != 0)) {
+      (shape->by_racks && !fits_racks(topo, shape))) {
+    return LCOMM_ERR_ARGUMENT;
+  }
+  if (shape->pieces > 0 && lcomm_allreduce_owners(topo, shape) % (int)shape->pieces != 0) {
     return LCOMM_ERR_ARGUMENT;
   }
   if (topo->size == 1 || schedule->count == 0) {

@@ -19,20 +19,26 @@ typedef struct lcomm_allreduce_shape {
    * for all of it; fewest messages, for short vectors. Otherwise as many
    * shards as the smallest node has ranks. */
   bool leaders;
+  /* Hierarchical without leaders, not sparse, several racks: between nodes sums go by racks. */
+  bool by_racks;
   /* Hierarchical gather: members send the sum to their node instead of all contributions. For exact
    * stages, where the sum loses nothing: the members keep it as it is. Doubling and halving always
    * do. */
   bool tells_sum;
   /* Hierarchical only: 0, or contributions inside nodes go in so many pieces of a chunk, a divisor
-   * of the number of nodes, and what a rank receives from its node takes the memory of what it
+   * of the number of owners, and what a rank receives from its node takes the memory of what it
    * received before. Pieces end where those of the owners do, and nodes visit each other by
    * pieces, so nodes stay alike. */
   uint32_t pieces;
 } lcomm_allreduce_shape;
 
-/* Nodes in a row whose owners have one piece together. */
-static inline int lcomm_allreduce_block(const lcomm_allreduce_shape *shape, int nodes) {
-  return shape->pieces > 0 ? nodes / (int)shape->pieces : 1;
+/* Nodes that own a part of each shard, those of different racks being one where sums go by racks.
+ */
+int lcomm_allreduce_owners(const lcomm_topo *topo, const lcomm_allreduce_shape *shape);
+
+/* Of these, so many in a row have one piece together. */
+static inline int lcomm_allreduce_block(const lcomm_allreduce_shape *shape, int owners) {
+  return shape->pieces > 0 ? owners / (int)shape->pieces : 1;
 }
 
 /* A barrier is one of one element: nobody has the sum before all have sent.

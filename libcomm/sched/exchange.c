@@ -27,12 +27,17 @@ bool lcomm_exchange_has_results(lcomm_exchange_kind kind) {
   return kind != LCOMM_EXCHANGE_DOUBLING && kind != LCOMM_EXCHANGE_HALVING;
 }
 
-void lcomm_exchange_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
-                          uint32_t *results) {
+static void clear_results(const lcomm_exchange *exchange, uint32_t *results) {
   for (int i = 0; i < exchange->group.size; i++) {
     results[i] = LCOMM_NO_SLOT;
   }
-  kinds[exchange->kind].build(schedule, exchange, results);
+}
+
+void lcomm_exchange_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                          uint32_t *results) {
+  clear_results(exchange, results);
+  (exchange->racks ? lcomm_rack_exchange_build : kinds[exchange->kind].build)(schedule, exchange,
+                                                                              results);
 }
 
 /* ------------------------------------------------------------------ peers */
@@ -76,6 +81,10 @@ static lcomm_span result_span(const lcomm_exchange *exchange, int index) {
 
 void lcomm_exchange_forward(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                             const uint32_t *results, int outside) {
+  if (exchange->racks) {
+    lcomm_rack_exchange_forward(schedule, exchange, results, outside);
+    return;
+  }
   for (int turn = 0; turn < exchange->group.size; turn++) {
     int part = lcomm_exchange_received_from(exchange, exchange->group.me, turn);
     if (results[part] != LCOMM_NO_SLOT) {
@@ -93,42 +102,49 @@ static int place_of(lcomm_group group, int rank) {
 }
 
 /* All contributions arrive; sum them as the members did. */
-static void learn_contributions(lcomm_schedule *schedule, const lcomm_exchange *exchange,
-                                int member) {
-  int size = exchange->group.size, from = place_of(exchange->group, member);
-  uint32_t *slots = malloc((size_t)size * sizeof *slots);
-  if (!slots) {
-    schedule->status = LCOMM_ERR_MEMORY;
-    return;
-  }
+static void learn_contributions(lcomm_schedule *schedule, const lcomm_exchange *exchange, int place,
+                                int peer, uint32_t *results) {
+  int size = exchange->group.size;
   for (int turn = 0; turn < size; turn++) {
     uint32_t slot = lcomm_schedule_slot(schedule, exchange->stage, exchange->span.count);
-    lcomm_schedule_receive(schedule, slot, member);
-    slots[lcomm_exchange_received_from(exchange, from, turn)] = slot;
+    lcomm_schedule_receive(schedule, slot, peer);
+    results[lcomm_exchange_received_from(exchange, place, turn)] = slot;
   }
-  lcomm_schedule_sum(schedule, exchange->span, slots, (uint32_t)size, LCOMM_FEEDBACK_NONE);
-  free(slots);
+  lcomm_schedule_sum(schedule, exchange->span, results, (uint32_t)size, LCOMM_FEEDBACK_NONE);
 }
 
-void lcomm_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchange, int member) {
-  if (exchange->span.count == 0) {
-    return;
-  }
-  if (exchange->kind == LCOMM_EXCHANGE_GATHER) {
-    learn_contributions(schedule, exchange, member);
-    return;
-  }
-  int from = place_of(exchange->group, member);
+static void learn_parts(lcomm_schedule *schedule, const lcomm_exchange *exchange, int place,
+                        int peer, uint32_t *results) {
   for (int turn = 0; turn < exchange->group.size; turn++) {
-    lcomm_span span = result_span(exchange, lcomm_exchange_received_from(exchange, from, turn));
+    int part = lcomm_exchange_received_from(exchange, place, turn);
+    lcomm_span span = result_span(exchange, part);
     uint64_t count = lcomm_span_count(span);
     if (count == 0) {
       continue;
     }
-    uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_RESULT, count);
-    lcomm_schedule_receive(schedule, slot, member);
-    lcomm_schedule_decode(schedule, slot, span, LCOMM_NO_SLOT);
+    results[part] = lcomm_schedule_slot(schedule, LCOMM_STAGE_RESULT, count);
+    lcomm_schedule_receive(schedule, results[part], peer);
+    lcomm_schedule_decode(schedule, results[part], span, LCOMM_NO_SLOT);
   }
+}
+
+void lcomm_exchange_learn_from(lcomm_schedule *schedule, const lcomm_exchange *exchange, int place,
+                               int peer, uint32_t *results) {
+  clear_results(exchange, results);
+  if (exchange->span.count == 0) {
+    return;
+  }
+  if (exchange->racks) {
+    lcomm_rack_exchange_learn(schedule, exchange, place, peer, results);
+    return;
+  }
+  (exchange->kind == LCOMM_EXCHANGE_GATHER ? learn_contributions
+                                           : learn_parts)(schedule, exchange, place, peer, results);
+}
+
+void lcomm_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchange, int member,
+                          uint32_t *results) {
+  lcomm_exchange_learn_from(schedule, exchange, place_of(exchange->group, member), member, results);
 }
 
 void lcomm_exchange_own(lcomm_schedule *schedule, const lcomm_exchange *exchange,

@@ -45,6 +45,10 @@ typedef struct lcomm_exchange {
   lcomm_group group;
   lcomm_span span;   /* contiguous */
   lcomm_stage stage; /* of the contributions */
+  /* NULL, or the group has a member on each node, in the order of nodes, and goes by these racks:
+   * contributions inside each, an exchange of this kind between them, results inside again. Any
+   * kind but sparse. */
+  const lcomm_racks *racks;
   int block; /* peers are visited in blocks of so many neighbours, a divisor of the group's size; 0:
               * one by one */
 } lcomm_exchange;
@@ -66,7 +70,14 @@ void lcomm_exchange_build(lcomm_schedule *schedule, const lcomm_exchange *exchan
  * group.me == -1. `member`, a rank, is the one that forwards. */
 void lcomm_exchange_forward(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                             const uint32_t *results, int outside);
-void lcomm_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchange, int member);
+/* results[i] (group.size entries) receives the slots, as of lcomm_exchange_build. */
+void lcomm_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchange, int member,
+                          uint32_t *results);
+
+/* The same from any rank `peer` that has learnt the result itself, in the order of number `place`
+ * of the group. */
+void lcomm_exchange_learn_from(lcomm_schedule *schedule, const lcomm_exchange *exchange, int place,
+                               int peer, uint32_t *results);
 
 /* Bring the contributions to `span` of a group inside a node to its member
  * `owner` (an index). The owner gets true, and in `sources` (group.size
@@ -85,6 +96,19 @@ typedef struct lcomm_ownership {
 /* *result receives the slot of the result. */
 void lcomm_exchange_own(lcomm_schedule *schedule, const lcomm_exchange *exchange,
                         const lcomm_ownership *it, uint32_t *result);
+
+/* Parts of a span that goes by racks: each belongs to the node of one number in all of them. */
+static inline uint32_t lcomm_racks_pieces(const lcomm_racks *racks) {
+  return (uint32_t)lcomm_racks_smallest(racks);
+}
+
+/* The three of an exchange by racks; called by those above. */
+void lcomm_rack_exchange_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                               uint32_t *results);
+void lcomm_rack_exchange_forward(lcomm_schedule *schedule, const lcomm_exchange *exchange,
+                                 const uint32_t *results, int outside);
+void lcomm_rack_exchange_learn(lcomm_schedule *schedule, const lcomm_exchange *exchange, int place,
+                               int peer, uint32_t *results);
 
 /* One per kind, each in its own file; called by lcomm_exchange_build. */
 void lcomm_direct_build(lcomm_schedule *schedule, const lcomm_exchange *exchange,

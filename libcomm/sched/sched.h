@@ -37,6 +37,7 @@ typedef enum lcomm_stage {
   LCOMM_STAGE_NODE,   /* contributions inside a node */
   LCOMM_STAGE_NET,    /* contributions between nodes, or of a flat group */
   LCOMM_STAGE_RESULT, /* finished sums on their way to everyone */
+  LCOMM_STAGE_RACK,   /* contributions between nodes of a rack; those between racks are NET */
   LCOMM_STAGE_COUNT
 } lcomm_stage;
 

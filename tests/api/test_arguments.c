@@ -110,6 +110,7 @@ static int done;
   X(lcomm_tensors_momentum, (c, NULL), "lcomm_tensors_momentum")                                   \
   X(lcomm_create_part, (c, NULL, NULL, NULL, NULL, &other), "lcomm_create_part")                   \
   X(lcomm_stats_get, (c, NULL), "lcomm_stats_get")                                                 \
+  X(lcomm_rack_stats_get, (c, NULL), "lcomm_rack_stats_get")                                       \
   X(lcomm_lateness_get, (c, 0, NULL), "lcomm_lateness_get")                                        \
   X(lcomm_behind, (c, NULL), "lcomm_behind")                                                       \
   X(lcomm_plan_print, (c, 4, F, 0, NULL, 9), "lcomm_plan_print")                                   \

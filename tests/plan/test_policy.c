@@ -23,7 +23,7 @@ static void the_default_is_exact(void **state) {
     assert_ptr_equal(policy.node.format.codec, &lcomm_codec_none);
     assert_false(policy.net.format.zstd || policy.node.format.zstd);
     assert_false(policy.net.error_feedback);
-    assert_int_equal(policy.ramp_count, 0);
+    assert_int_equal(policy.ramp.count, 0);
     assert_true(policy.momentum == 0);
     assert_true(policy.clip.norm == 0);
     assert_int_equal(policy.min_bytes, 65536);
@@ -52,10 +52,10 @@ static void every_key_sets_its_field(void **state) {
   assert_true(policy.node.format.zstd);
   assert_int_equal(policy.min_bytes, 3 << 20);
   assert_int_equal(policy.warmup_steps, 12);
-  assert_int_equal(policy.ramp_count, 2);
-  assert_true(policy.ramp[0].density == 0.75 && policy.ramp[1].density == 0.5);
-  assert_int_equal(policy.ramp[0].steps, 3);
-  assert_int_equal(policy.ramp[1].steps, 4);
+  assert_int_equal(policy.ramp.count, 2);
+  assert_true(policy.ramp.stages[0].density == 0.75 && policy.ramp.stages[1].density == 0.5);
+  assert_int_equal(policy.ramp.stages[0].steps, 3);
+  assert_int_equal(policy.ramp.stages[1].steps, 4);
   assert_true(policy.momentum == 0.9);
   assert_true(policy.clip.norm == 1000);
   assert_int_equal(policy.bucket_bytes, 4096);
@@ -354,7 +354,7 @@ static void words_must_be_known_and_given_once(void **state) {
   expect_refusal(
       "foo=1", 1,
       "unknown key 'foo'; expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, "
-      "pipe, min, "
+      "rack, pipe, min, "
       "exempt, warmup, ramp, momentum, adam, clip, undo, nonfinite, scope, bucket, algo, check, "
       "match, step, guard, quorum, late;");
   expect_refusal("NET=int8", 1, "unknown key 'NET'");

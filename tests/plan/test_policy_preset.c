@@ -43,8 +43,8 @@ static void words_of_the_user_come_before_those_of_a_preset(void **state) {
                                          "net=topk:fast ramp=0.5@7 min=1M"};
   for (size_t i = 0; i < 2; i++) {
     lcomm_policy policy = parse(policies[i]);
-    assert_int_equal(policy.ramp_count, 1);
-    assert_int_equal(policy.ramp[0].steps, 7);
+    assert_int_equal(policy.ramp.count, 1);
+    assert_int_equal(policy.ramp.stages[0].steps, 7);
     assert_int_equal(policy.min_bytes, 1 << 20);
     assert_int_equal(policy.net.format.density * 100, 8);
   }

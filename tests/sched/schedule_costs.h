@@ -15,6 +15,9 @@ typedef struct schedule_costs {
   uint64_t messages, far_messages; /* sent by a rank: all, and those to other nodes */
   uint64_t sent, received;         /* elements that payloads stand for, by a rank */
   uint64_t node_sent;              /* by a node to other nodes */
+  uint64_t node_in_rack;           /* of these, to nodes of its rack */
+  uint64_t rack_messages;          /* sent by a rank to other racks */
+  uint64_t rack_sent;              /* by a rack to other racks */
   uint64_t quantisations;          /* ENCODE steps of lossy stages that a value goes through */
   uint64_t slots;                  /* elements of slots that have memory of their own */
 } schedule_costs;
@@ -172,11 +175,11 @@ static inline void add_chains(const sim_world *world, const bool lossy[LCOMM_STA
   free(all);
 }
 
-/* Messages and memory, rank by rank. Returns elements sent to other nodes. */
-static inline uint64_t add_rank(const sim_world *world, int rank, schedule_costs *costs) {
+/* Messages and memory, rank by rank. Returns what this rank sends: its part of the figures of node
+ * and rack. */
+static inline schedule_costs add_rank(const sim_world *world, int rank, schedule_costs *costs) {
   const lcomm_schedule *schedule = &world->schedules[rank];
   schedule_costs own = {0};
-  uint64_t far = 0;
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
     if (step->kind != LCOMM_STEP_SEND && step->kind != LCOMM_STEP_RECV) {
@@ -189,7 +192,11 @@ static inline uint64_t add_rank(const sim_world *world, int rank, schedule_costs
     own.far_messages += leaves;
     own.sent += sends ? count : 0;
     own.received += sends ? 0 : count;
-    far += leaves ? count : 0;
+    bool in_rack = leaves && lcomm_topo_shares_rack(&world->topo, rank, step->peer);
+    own.rack_messages += leaves && !in_rack;
+    own.node_sent += leaves ? count : 0;
+    own.node_in_rack += in_rack ? count : 0;
+    own.rack_sent += leaves && !in_rack ? count : 0;
   }
   for (uint32_t i = 0; i < schedule->slot_count; i++) {
     own.slots += schedule->slots[i].alias.count == 0 ? schedule->slots[i].count : 0;
@@ -199,7 +206,8 @@ static inline uint64_t add_rank(const sim_world *world, int rank, schedule_costs
   costs->sent = larger(costs->sent, own.sent);
   costs->received = larger(costs->received, own.received);
   costs->slots = larger(costs->slots, own.slots);
-  return far;
+  costs->rack_messages = larger(costs->rack_messages, own.rack_messages);
+  return own;
 }
 
 /* lossy: stages whose payloads are coded; the slots of all others are windows into the
@@ -209,7 +217,7 @@ static inline schedule_costs costs_of(const world_shape *shape, const collective
   sim_world world;
   schedule_costs costs = {0};
   bool copies[LCOMM_STAGE_COUNT];
-  assert_int_equal(sim_world_make(&world, shape->sizes, shape->nodes), 0);
+  make_world(&world, shape);
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
     copies[i] = !lossy[i];
   }
@@ -220,11 +228,13 @@ static inline schedule_costs costs_of(const world_shape *shape, const collective
     assert_int_equal(build_schedule(schedule, &world.topo, what), LCOMM_OK);
     assert_int_equal(lcomm_schedule_link(schedule, copies), LCOMM_OK);
   }
-  uint64_t node_sent[64] = {0};
+  uint64_t node_sent[64] = {0}, in_rack[64] = {0}, rack_sent[64] = {0};
   for (int rank = 0; rank < world.size; rank++) {
-    uint64_t *node = &node_sent[world.topo.node[rank]];
-    *node += add_rank(&world, rank, &costs);
-    costs.node_sent = larger(costs.node_sent, *node);
+    int node = world.topo.node[rank], rack = shape->racks[node];
+    schedule_costs own = add_rank(&world, rank, &costs);
+    costs.node_sent = larger(costs.node_sent, node_sent[node] += own.node_sent);
+    costs.node_in_rack = larger(costs.node_in_rack, in_rack[node] += own.node_in_rack);
+    costs.rack_sent = larger(costs.rack_sent, rack_sent[rack] += own.rack_sent);
   }
   add_chains(&world, lossy, &costs);
   sim_world_free(&world);

@@ -11,11 +11,11 @@
 
 #define TABLES "libcomm/sched/ALGORITHMS.md"
 
-enum { CELLS_MAX = 10, LINE_MAX_SIZE = 1024, NAME_MAX_SIZE = 64 };
+enum { CELLS_MAX = 12, LINE_MAX_SIZE = 1024, NAME_MAX_SIZE = 64 };
 
 /* -------------------------------------------------------------- algorithms */
 
-typedef enum world_kind { ONE_GROUP, SEVERAL_NODES, ONE_NODE, MOVES } world_kind;
+typedef enum world_kind { ONE_GROUP, SEVERAL_NODES, ONE_NODE, MOVES, RACKS } world_kind;
 
 typedef struct algorithm {
   const char *row; /* as the first cell has it */
@@ -34,6 +34,9 @@ typedef struct algorithm {
     .exchange = LCOMM_EXCHANGE_##name, .chunks = 1, .hierarchical = true, .leaders = true,         \
     .tells_sum = tells                                                                             \
   }
+
+#define BY_RACKS(name)                                                                             \
+  { .exchange = LCOMM_EXCHANGE_##name, .chunks = 1, .hierarchical = true, .by_racks = true }
 
 static const algorithm algorithms[] = {
     {"direct", ALLREDUCE, FLAT(DIRECT), ONE_GROUP, 0},
@@ -56,6 +59,11 @@ static const algorithm algorithms[] = {
     {"leaders(gather)", ALLREDUCE, LEADERS(GATHER, true), SEVERAL_NODES, 0},
     {"leaders(doubling), N = Q", ALLREDUCE, LEADERS(DOUBLING, true), SEVERAL_NODES, -1},
     {"leaders(halving), N = Q", ALLREDUCE, LEADERS(HALVING, true), SEVERAL_NODES, -1},
+    {"racks(direct)", ALLREDUCE, BY_RACKS(DIRECT), RACKS, 0},
+    {"racks(gather)", ALLREDUCE, BY_RACKS(GATHER), RACKS, 0},
+    {"racks(ring)", ALLREDUCE, BY_RACKS(RING), RACKS, 0},
+    {"racks(doubling), K = Q", ALLREDUCE, BY_RACKS(DOUBLING), RACKS, -1},
+    {"racks(halving), K = Q", ALLREDUCE, BY_RACKS(HALVING), RACKS, -1},
     {"reduce-scatter", REDUCE_SCATTER, {0}, SEVERAL_NODES, 0},
     {"reduce-scatter, ring", REDUCE_SCATTER, {.exchange = LCOMM_EXCHANGE_RING}, SEVERAL_NODES, 0},
     {"reduce-scatter, one node", REDUCE_SCATTER, {0}, ONE_NODE, 0},
@@ -83,11 +91,28 @@ static const nodes_shape one_node[] = {{1, 2}, {1, 3}, {1, 4}, {1, 7}, {1, 8}, {
 static const nodes_shape any_nodes[] = {{1, 2}, {1, 5}, {3, 1}, {2, 2}, {3, 2}, {4, 4},
                                         {5, 1}, {6, 3}, {9, 2}, {8, 1}, {0, 0}};
 
+static const nodes_shape in_racks[] = {{4, 2}, {4, 3},  {6, 2}, {6, 3},
+                                       {9, 3}, {12, 2}, {8, 4}, {0, 0}};
+
+/* Of these nodes; 0: not known. */
+static int racks_of(const algorithm *a, nodes_shape shape) {
+  static const int racks[] = {2, 2, 2, 3, 3, 4, 4};
+  int i = 0;
+  if (a->world != RACKS) {
+    return 0;
+  }
+  while (in_racks[i].nodes != shape.nodes || in_racks[i].each != shape.each) {
+    i++;
+  }
+  return racks[i];
+}
+
 static const nodes_shape *shapes_of(world_kind kind) {
   static const nodes_shape *const shapes[] = {[ONE_GROUP] = one_group,
                                               [SEVERAL_NODES] = several_nodes,
                                               [ONE_NODE] = one_node,
-                                              [MOVES] = any_nodes};
+                                              [MOVES] = any_nodes,
+                                              [RACKS] = in_racks};
   return shapes[kind];
 }
 
@@ -100,8 +125,13 @@ static int power_below(int value) {
   return power;
 }
 
+/* What doubling and halving go over. */
+static int parties_of(const algorithm *a, nodes_shape shape) {
+  return a->world == RACKS ? racks_of(a, shape) : shape.nodes;
+}
+
 static bool takes(const algorithm *a, nodes_shape shape) {
-  bool folds = power_below(shape.nodes) != shape.nodes;
+  bool folds = power_below(parties_of(a, shape)) != parties_of(a, shape);
   return a->folds == 0 || folds == (a->folds > 0);
 }
 
@@ -169,8 +199,11 @@ static double figure_of(const char *column, const figures *f, bool exact_only) {
   } columns[] = {{"rounds", c->rounds},
                  {"messages", c->messages},
                  {"messages between nodes", c->far_messages},
+                 {"messages between racks", c->rack_messages},
                  {"bytes sent", c->sent},
                  {"bytes between nodes", c->node_sent},
+                 {"bytes in the rack", c->node_in_rack},
+                 {"bytes between racks", c->rack_sent},
                  {"quantisations", c->quantisations},
                  {"memory, coded", f->coded.slots},
                  {"memory, exact", f->exact.slots}};
@@ -203,7 +236,11 @@ static void set_letters(double letters[26], const algorithm *a, nodes_shape shap
   letters['P' - 'A'] = ranks;
   letters['N' - 'A'] = shape.nodes;
   letters['L' - 'A'] = shape.each;
-  letters['Q' - 'A'] = power_below(shape.nodes);
+  letters['Q' - 'A'] = power_below(parties_of(a, shape));
+  if (a->world == RACKS) {
+    letters['K' - 'A'] = racks_of(a, shape);
+    letters['M' - 'A'] = (double)shape.nodes / racks_of(a, shape);
+  }
   letters['C' - 'A'] = a->shape.chunks;
   letters['S' - 'A'] = (double)vector_count(what, ranks) / (a->kind == ALLTOALL ? 2 : 1);
 }
@@ -213,6 +250,9 @@ static void compare_shape(const algorithm *a, nodes_shape shape, const table_row
   static const bool coded[LCOMM_STAGE_COUNT] = {false, true, true}, none[LCOMM_STAGE_COUNT];
   double letters[26];
   world_shape world = even_world(shape.nodes, shape.each);
+  for (int i = 0; a->world == RACKS && i < shape.nodes; i++) {
+    world.racks[i] = 1 + i * racks_of(a, shape) / shape.nodes;
+  }
   collective what = collective_of(a, shape);
   figures f = {costs_of(&world, &what, coded), costs_of(&world, &what, none)};
   set_letters(letters, a, shape, &what);

@@ -209,7 +209,7 @@ static void moves_of_more_than_32_bits_are_cut_alike(void **state) {
   for (int i = 0; i < 6; i++) {
     large_parts[i] = small_parts[i] * scale;
   }
-  world_shape shapes[] = {even_world(1, 6), even_world(3, 2), {2, {1, 5}}};
+  world_shape shapes[] = {even_world(1, 6), even_world(3, 2), {.nodes = 2, .sizes = {1, 5}}};
   for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
     collective small = {ALLGATHERV, .count = 1, .part_counts = small_parts};
     collective large = {ALLGATHERV, .count = scale, .part_counts = large_parts};

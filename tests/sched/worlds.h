@@ -18,6 +18,7 @@
 typedef struct world_shape {
   int nodes;
   int sizes[64];
+  int racks[64]; /* of each node, from 1; all 0: not known */
 } world_shape;
 
 static inline world_shape even_world(int nodes, int ranks_each) {
@@ -28,8 +29,23 @@ static inline world_shape even_world(int nodes, int ranks_each) {
   return shape;
 }
 
-static const world_shape uneven_worlds[] = {
-    {2, {1, 2}}, {2, {3, 1}}, {3, {2, 5, 3}}, {4, {1, 1, 1, 4}}, {5, {4, 2, 3, 2, 7}}};
+/* Racks of so many nodes, all 0 behind the last one, each node of `ranks_each`. */
+static inline world_shape world_of_racks(const int rack_sizes[8], int ranks_each) {
+  world_shape shape = {.nodes = 0};
+  for (int rack = 0; rack < 8; rack++) {
+    for (int i = 0; i < rack_sizes[rack]; i++) {
+      shape.racks[shape.nodes] = rack + 1;
+      shape.sizes[shape.nodes++] = ranks_each;
+    }
+  }
+  return shape;
+}
+
+static const world_shape uneven_worlds[] = {{.nodes = 2, .sizes = {1, 2}},
+                                            {.nodes = 2, .sizes = {3, 1}},
+                                            {.nodes = 3, .sizes = {2, 5, 3}},
+                                            {.nodes = 4, .sizes = {1, 1, 1, 4}},
+                                            {.nodes = 5, .sizes = {4, 2, 3, 2, 7}}};
 
 enum { UNEVEN_WORLDS = sizeof(uneven_worlds) / sizeof(uneven_worlds[0]) };
 
@@ -101,11 +117,18 @@ static inline lcomm_status build_schedule(lcomm_schedule *schedule, const lcomm_
   return lcomm_allreduce_build(schedule, topo, &what->shape);
 }
 
+static inline void make_world(sim_world *world, const world_shape *shape) {
+  assert_int_equal(sim_world_make(world, shape->sizes, shape->nodes), 0);
+  if (shape->racks[0] > 0) {
+    assert_int_equal(sim_world_put_into_racks(world, shape->racks), 0);
+  }
+}
+
 /* The schedules of all ranks: built, linked for exact stages, and verified. */
 static inline void build_world(sim_world *world, const world_shape *shape, const collective *what) {
   lcomm_why why;
-  bool copies[LCOMM_STAGE_COUNT] = {true, true, true};
-  assert_int_equal(sim_world_make(world, shape->sizes, shape->nodes), 0);
+  bool copies[LCOMM_STAGE_COUNT] = {true, true, true, true};
+  make_world(world, shape);
   for (int rank = 0; rank < world->size; rank++) {
     lcomm_schedule *schedule = &world->schedules[rank];
     uint64_t count = vector_count(what, world->size);
@@ -119,13 +142,13 @@ static inline void build_world(sim_world *world, const world_shape *shape, const
 }
 
 /* Options number `variant` of 8: eager or rendezvous (1), exact or lossy
- * between nodes (2), inside them and paced as hard as can be (4). */
+ * between nodes (2), inside them and inside racks, and paced as hard as can be (4). */
 static inline sim_options options_of(unsigned variant) {
   sim_options options = {.seed = variant + 1, .held_rank = -1};
   options.rendezvous = variant & 1;
   options.far_sends_max = variant & 4 ? 1 : 0;
   options.lossy[LCOMM_STAGE_NET] = options.lossy[LCOMM_STAGE_RESULT] = variant & 2;
-  options.lossy[LCOMM_STAGE_NODE] = variant & 4;
+  options.lossy[LCOMM_STAGE_NODE] = options.lossy[LCOMM_STAGE_RACK] = variant & 4;
   return options;
 }
 
@@ -186,10 +209,11 @@ static inline void run_allreduce(const world_shape *shape, const collective *wha
   if (sim_run(&world, options, why, sizeof(why)) != 0 ||
       sim_check_allreduce(&world, why, sizeof(why)) != 0) {
     fail_msg("%s, %d ranks on %d nodes, %llu elements, hierarchical %d, leaders %d, tells sum %d, "
-             "chunks %u, pieces %u, seed %u: %s",
+             "chunks %u, pieces %u, by racks %d, seed %u: %s",
              lcomm_exchange_name(what->shape.exchange), world.size, shape->nodes,
              (unsigned long long)what->count, what->shape.hierarchical, what->shape.leaders,
-             what->shape.tells_sum, what->shape.chunks, what->shape.pieces, options->seed, why);
+             what->shape.tells_sum, what->shape.chunks, what->shape.pieces, what->shape.by_racks,
+             options->seed, why);
   }
   sim_world_free(&world);
 }

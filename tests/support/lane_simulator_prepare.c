@@ -269,7 +269,7 @@ static void find_movable(lane_state *s) {
 }
 
 void lanes_prepare(lane_state *s) {
-  bool plain = s->options->plain, copies[LCOMM_STAGE_COUNT] = {plain, plain, plain};
+  bool plain = s->options->plain, copies[LCOMM_STAGE_COUNT] = {plain, plain, plain, plain};
   uint32_t size = (uint32_t)s->world->size;
   size_t items = 0;
   for (uint32_t rank = 0; rank < size; rank++) {

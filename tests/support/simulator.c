@@ -71,7 +71,7 @@ static sim_element *vector_at(const sim_state *s, int rank, lcomm_span span, uin
 
 static double encoded(const sim_state *s, lcomm_stage stage, double value) {
   /* Different grids, so that sums of one are not exact on the next. */
-  static const double grid[LCOMM_STAGE_COUNT] = {8, 6, 5};
+  static const double grid[LCOMM_STAGE_COUNT] = {8, 6, 5, 7};
   return s->options->lossy[stage] ? floor(value * grid[stage] + 0.5) / grid[stage] : value;
 }
 

@@ -38,6 +38,9 @@ typedef struct sim_world {
 int sim_world_make(sim_world *world, const int *node_sizes, int nodes);
 void sim_world_free(sim_world *world);
 
+/* Its nodes are in racks: racks[node], from 1. 0 on success. */
+int sim_world_put_into_racks(sim_world *world, const int *racks);
+
 /* Give rank r at element i the set {r} and a value that no rounding keeps. */
 void sim_fill_contributions(sim_world *world);
 

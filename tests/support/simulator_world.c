@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcomm/topo/topo_internal.h"
 #include "tests/support/simulator.h"
 
 int sim_world_make(sim_world *world, const int *node_sizes, int nodes) {
@@ -27,6 +28,19 @@ int sim_world_make(sim_world *world, const int *node_sizes, int nodes) {
   }
   lcomm_status status = lcomm_topo_create(identities, world->size, 0, &world->topo, &error);
   free(identities);
+  return status == LCOMM_OK ? 0 : -1;
+}
+
+int sim_world_put_into_racks(sim_world *world, const int *racks) {
+  int nodes = world->topo.nodes;
+  char(*names)[LCOMM_RACK_MAX] = calloc((size_t)nodes, sizeof *names);
+  for (int node = 0; names && node < nodes; node++) {
+    snprintf(names[node], LCOMM_RACK_MAX, "rack%d", racks[node]);
+  }
+  lcomm_status status =
+      names ? lcomm_racks_make(&world->topo.racks, (const char(*)[LCOMM_RACK_MAX])names, nodes)
+            : LCOMM_ERR_MEMORY;
+  free(names);
   return status == LCOMM_OK ? 0 : -1;
 }
 

@@ -179,9 +179,10 @@ static void check_pattern(const lcomm_policy *a, const lcomm_policy *b, const ch
 /* --------------------------------------------------------------- policies */
 
 static void check_equal(const lcomm_policy *a, const lcomm_policy *b) {
-  fuzz_require(lcomm_codec_spec_equal(&a->net, &b->net) &&
-                   lcomm_codec_spec_equal(&a->node, &b->node),
-               "codecs survive their text");
+  fuzz_require(
+      lcomm_codec_spec_equal(&a->net, &b->net) && lcomm_codec_spec_equal(&a->node, &b->node) &&
+          lcomm_codec_spec_equal(&a->rack, &b->rack) && lcomm_codec_spec_equal(&a->pipe, &b->pipe),
+      "codecs survive their text");
   fuzz_require(a->min_bytes == b->min_bytes && a->warmup_steps == b->warmup_steps &&
                    a->bucket_bytes == b->bucket_bytes,
                "numbers survive their text");
@@ -191,10 +192,11 @@ static void check_equal(const lcomm_policy *a, const lcomm_policy *b) {
   fuzz_require(a->adam.onebit == b->adam.onebit && a->adam.refresh == b->adam.refresh &&
                    !(a->adam.beta1 < b->adam.beta1 || a->adam.beta1 > b->adam.beta1),
                "compressed momentum survives its text");
-  fuzz_require(a->ramp_count == b->ramp_count, "stages survive their text");
-  for (unsigned i = 0; i < a->ramp_count; i++) {
-    fuzz_require(memcmp(&a->ramp[i].density, &b->ramp[i].density, sizeof a->ramp[i].density) == 0 &&
-                     a->ramp[i].steps == b->ramp[i].steps,
+  fuzz_require(a->ramp.count == b->ramp.count, "stages survive their text");
+  for (unsigned i = 0; i < a->ramp.count; i++) {
+    fuzz_require(memcmp(&a->ramp.stages[i].density, &b->ramp.stages[i].density,
+                        sizeof a->ramp.stages[i].density) == 0 &&
+                     a->ramp.stages[i].steps == b->ramp.stages[i].steps,
                  "a stage survives its text");
   }
   fuzz_require(a->scope == b->scope && a->algorithm == b->algorithm && a->checksum == b->checksum,
@@ -219,15 +221,20 @@ static void check_ranges(const lcomm_policy *policy) {
     dense_feedback |= net->error_feedback && !is_sparse;
     lossy |= net->format.codec->id != LCOMM_CODEC_NONE || net->format.zstd;
   }
+  fuzz_require(!policy->rack.error_feedback && !policy->rack.automatic && policy->rack.rank == 0 &&
+                   !policy->rack.format.codec->feeds_back &&
+                   !lcomm_format_is_sparse(&policy->rack.format),
+               "codecs inside racks leave nothing out");
   uint64_t steps = policy->warmup_steps;
-  fuzz_require(policy->ramp_count == 0 || sparse, "only top-k has a ramp");
-  fuzz_require(policy->ramp_count <= LCOMM_POLICY_RAMP_MAX, "stages fit into the policy");
-  for (unsigned i = 0; i < policy->ramp_count; i++) {
-    fuzz_require(policy->ramp[i].density > 0 && policy->ramp[i].density <= 1,
+  fuzz_require(policy->ramp.count == 0 || sparse, "only top-k has a ramp");
+  fuzz_require(policy->ramp.count <= LCOMM_POLICY_RAMP_MAX, "stages fit into the policy");
+  for (unsigned i = 0; i < policy->ramp.count; i++) {
+    fuzz_require(policy->ramp.stages[i].density > 0 && policy->ramp.stages[i].density <= 1,
                  "a stage keeps a share");
-    fuzz_require(policy->ramp[i].steps > 0 && policy->ramp[i].steps <= UINT64_MAX - steps,
+    fuzz_require(policy->ramp.stages[i].steps > 0 &&
+                     policy->ramp.stages[i].steps <= UINT64_MAX - steps,
                  "the steps of all stages can be counted");
-    steps += policy->ramp[i].steps;
+    steps += policy->ramp.stages[i].steps;
   }
   fuzz_require(policy->momentum >= 0 && policy->momentum < 1, "momentum is in its range");
   fuzz_require(!policy->adam.onebit || (policy->adam.beta1 > 0 && policy->adam.beta1 < 1 &&

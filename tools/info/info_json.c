@@ -113,7 +113,7 @@ static void put_topology(tool_json *json, cJSON *root, const lcomm_topo *topo) {
 /* ------------------------------------------------------------------ plans */
 
 static void put_codecs(tool_json *json, cJSON *object, const lcomm_plan *plan) {
-  static const char *const keys[LCOMM_STAGE_COUNT] = {"node", "net", "result"};
+  static const char *const keys[LCOMM_STAGE_COUNT] = {"node", "net", "result", "rack"};
   char name[64];
   cJSON *codecs = tool_json_object(json, object, "codecs");
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
@@ -193,6 +193,7 @@ static void put_plan(tool_json *json, cJSON *plans, const lcomm_plan *plan,
   tool_json_flag(json, it, "hierarchical", plan->shape.hierarchical);
   tool_json_number(json, it, "chunks", plan->shape.chunks);
   tool_json_flag(json, it, "leaders", plan->shape.leaders);
+  tool_json_flag(json, it, "by_racks", plan->shape.by_racks);
   put_codecs(json, it, plan);
   put_links(json, it, plan, topo);
   put_time(json, it, plan, topo);
