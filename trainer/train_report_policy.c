@@ -278,14 +278,19 @@ void policy_words(const char *policy, int nodes, const model *net, const policy_
                   const char *indent, char *text, size_t size) {
   writer to = {text, size, 0};
   text[0] = '\0';
-  char between[VALUE_SIZE], inside[VALUE_SIZE];
+  char between[VALUE_SIZE], inside[VALUE_SIZE], in_rack[VALUE_SIZE];
   find_value(policy, "net", "none", between);
   find_value(policy, "node", "none", inside);
+  find_value(policy, "rack", "none", in_rack);
   say(&to, "%sbetween nodes: ", indent);
   if (nodes > 1) {
     say_codec(&to, between);
   } else {
     say(&to, "nothing, all ranks are on one node (LCOMM_NODES=2 lets them pose as two)");
+  }
+  if (!is_exact(in_rack)) {
+    say(&to, "\n%sinside a rack, where racks are known: ", indent);
+    say_codec(&to, in_rack);
   }
   say(&to, "\n%sinside a node: ", indent);
   say_codec(&to, inside);

@@ -45,14 +45,17 @@ static void log_links(const lcomm_comm *comm) {
 
 /* Rank 0 says what is the same on all. */
 static void log_whole(const lcomm_comm *comm) {
-  char sentence[LCOMM_POLICY_MAX + 256];
+  char sentence[LCOMM_POLICY_MAX + 256], racks[32] = "";
   if (comm->rank == 0 && lcomm_log_wants(LCOMM_LOG_INFO)) {
+    if (comm->topo.racks.count > 0) {
+      snprintf(racks, sizeof(racks), " in %d racks", comm->topo.racks.count);
+    }
     snprintf(
         sentence, sizeof(sentence),
-        "libcomm %d.%d.%d: communicator %u of %d ranks on %d nodes, policy \"%s\", kernels %s, "
+        "libcomm %d.%d.%d: communicator %u of %d ranks on %d nodes%s, policy \"%s\", kernels %s, "
         "time-out %g s",
         LCOMM_VERSION_MAJOR, LCOMM_VERSION_MINOR, LCOMM_VERSION_PATCH, comm->identity.number,
-        comm->size, comm->topo.nodes, comm->settings.policy_text, comm->kernels->name,
+        comm->size, comm->topo.nodes, racks, comm->settings.policy_text, comm->kernels->name,
         comm->settings.timeout_s);
     lcomm_log(LCOMM_LOG_INFO, sentence);
   }

@@ -79,6 +79,14 @@
  *                 white space. At most 32 patterns
  *   node=CODEC    codec on links inside a node, without +ef and not topk
  *                                                       (default none)
+ *   rack=CODEC    codec between nodes of one rack, of sums on which a codec of net
+ *                 acts; where that has +ef, so has this, without saying so. Casts,
+ *                 fp8 and int8, with +zstd. Racks are known where all ranks name
+ *                 theirs by LCOMM_RACK, or LCOMM_TOPO_FILE does. All-reduces and
+ *                 tensors then go inside nodes, inside racks, and between them
+ *                 once for each rack, with the codec of net; not short ones, top-k
+ *                 and net=auto, nor where a rack has a single node or more than
+ *                 twice the nodes of another     (default none: exact)
  *   pipe=CODEC    codec of messages between two ranks of different nodes
  *                 (libcomm_pairs.h); those inside a node are exact. Not topk, sign,
  *                 int2, lowrank and auto: nothing makes up for what they leave out.
@@ -171,7 +179,7 @@
  *                 float16 and bfloat16 tensors of the host; all other calls, those with
  *                 a residual too, wait for all ranks. Ranks on the owner's node send
  *                 exactly. Each communicator has a progress thread more. Not with
- *                 warmup=, ramp=, momentum=, adam=, undo=, guard=, node=, net=auto,
+ *                 warmup=, ramp=, momentum=, adam=, undo=, guard=, node=, rack=, net=auto,
  *                 lowrank, +zstd and LCOMM_ELASTIC, and lcomm_policy_set() does not
  *                 change it               (default: all ranks)
  *   late=MS       how long a quorum waits for the others, 0 to 3600000 ms

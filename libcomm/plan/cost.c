@@ -135,11 +135,14 @@ static void add_links(const lcomm_plan *plan, const lcomm_topo *topo, const way 
 
 /* ----------------------------------------------------------------- rounds */
 
-/* Rounds of messages of the exchange that is farthest. */
+/* Rounds of messages of the exchange that is farthest; by racks one inside each before it, and one
+ * behind. */
 static double net_rounds(const lcomm_plan *plan, const lcomm_topo *topo) {
   int parties = plan->shape.hierarchical ? topo->nodes : topo->size;
   if (plan->collective == LCOMM_COLLECTIVE_ALLREDUCE) {
-    return (double)lcomm_exchange_cost_of(plan->shape.exchange, parties, 0).rounds;
+    parties = plan->shape.by_racks ? topo->racks.count : parties;
+    return (double)lcomm_exchange_cost_of(plan->shape.exchange, parties, 0).rounds +
+           (plan->shape.by_racks ? 2 : 0);
   }
   bool around = plan->shape.exchange == LCOMM_EXCHANGE_RING || plan->shape.chunks > 1;
   return around ? topo->nodes - 1 : 1;

@@ -78,7 +78,24 @@ static void ranks_of_even_nodes_pair_up(void **state) {
   }
 }
 
+static void ranks_of_even_racks_pair_up(void **state) {
+  (void)state;
+  for (int nodes = 2; nodes <= 4; nodes++) {
+    for (int each = 1; each <= 3; each++) {
+      world_shape shape = world_of_racks((const int[8]){nodes, nodes, nodes}, each);
+      for (int kind = LCOMM_EXCHANGE_DIRECT; kind <= LCOMM_EXCHANGE_RING; kind++) {
+        collective what = sum_of((lcomm_exchange_kind)kind, 4096 * 36);
+        what.shape.by_racks = true;
+        check(&shape, &what);
+        what.shape.pieces = (uint32_t)nodes;
+        check(&shape, &what);
+      }
+    }
+  }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ranks_of_even_racks_pair_up),
     cmocka_unit_test(ranks_of_one_node_pair_up),
     cmocka_unit_test(ranks_of_even_nodes_pair_up),
 };

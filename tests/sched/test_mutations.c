@@ -127,6 +127,22 @@ static void broken_telling_is_caught(void **state) {
   assert_true(is_caught(&shape, &what, 4, &drop_first_decode));
 }
 
+static void broken_sums_by_racks_are_caught(void **state) {
+  (void)state;
+  static const mutation *const mutations[] = {&drop_first_decode, &decode_wrong_slots,
+                                              &decode_wrong_span, &drop_receive,
+                                              &drop_send,         &drop_reduce};
+  world_shape shape = world_of_racks((const int[8]){2, 2, 2}, 2);
+  collective what = sum_of(LCOMM_EXCHANGE_DIRECT, 12 * 128);
+  what.shape.by_racks = true;
+  for (int rank = 0; rank < 12; rank += 5) {
+    assert_false(is_caught(&shape, &what, rank, &drop_nothing));
+    for (size_t k = 0; k < sizeof(mutations) / sizeof(mutations[0]); k++) {
+      assert_true(is_caught(&shape, &what, rank, mutations[k]));
+    }
+  }
+}
+
 static void broken_all_to_all_is_caught(void **state) {
   (void)state;
   static const mutation *const mutations[] = {
@@ -290,6 +306,7 @@ static void verifier_refuses_messages_of_different_sizes(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(broken_sums_are_caught),
+    cmocka_unit_test(broken_sums_by_racks_are_caught),
     cmocka_unit_test(broken_telling_is_caught),
     cmocka_unit_test(broken_all_to_all_is_caught),
     cmocka_unit_test(verifier_refuses_spans_that_do_not_fit_their_slots),
