@@ -55,6 +55,8 @@ static lcomm_status count_all(const lcomm_plan_request *request, const lcomm_pol
       sum->messages[link] += rows[rank].messages[link];
       sum->bytes[link] += rows[rank].bytes[link];
     }
+    sum->rack_messages += rows[rank].rack_messages;
+    sum->rack_bytes += rows[rank].rack_bytes;
   }
   return LCOMM_OK;
 }
@@ -66,6 +68,9 @@ static void write_row(lcomm_writer *w, const char *name, const lcomm_plan_traffi
     if (sum->messages[link] > 0) {
       lcomm_write(w, " %16llu", (unsigned long long)row->bytes[link]);
     }
+  }
+  if (sum->rack_messages > 0) {
+    lcomm_write(w, " %16llu", (unsigned long long)row->rack_bytes);
   }
   lcomm_write(w, "\n");
 }
@@ -81,6 +86,9 @@ static void write_table(lcomm_writer *w, const lcomm_plan_request *request,
     if (sum->messages[link] > 0) {
       lcomm_write(w, " %16s", lcomm_link_name((lcomm_link)link));
     }
+  }
+  if (sum->rack_messages > 0) {
+    lcomm_write(w, " %16s", "of it in racks");
   }
   lcomm_write(w, "\n");
   for (int rank = 0; size <= LISTED_RANKS_MAX && rank < size; rank++) {

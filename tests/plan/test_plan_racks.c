@@ -185,6 +185,24 @@ static void a_plan_says_what_it_does_in_racks(void **state) {
   lcomm_topo_free(&topo);
 }
 
+static void the_table_of_traffic_has_what_stays_in_racks(void **state) {
+  (void)state;
+  char text[4096], row[64];
+  lcomm_why why;
+  lcomm_policy policy;
+  lcomm_topo topo = two_racks();
+  lcomm_plan_request request =
+      request_of(LCOMM_COLLECTIVE_ALLREDUCE, COUNT, LCOMM_FLOAT32, LCOMM_SUM);
+  assert_int_equal(lcomm_policy_parse("net=bf16 rack=bf16", &policy, &why), LCOMM_OK);
+  assert_int_equal(lcomm_plan_traffic_print(&request, &policy, &topo, text, sizeof text, &why),
+                   LCOMM_OK);
+  assert_non_null(strstr(text, " of it in racks\n"));
+  /* a piece to the other rack; one inside the rack, and two that tell it the result */
+  snprintf(row, sizeof row, " %16d %16d\n", 8 * 4 * (COUNT / 4 * 2), 8 * 3 * (COUNT / 4 * 2));
+  assert_non_null(strstr(text, row));
+  lcomm_topo_free(&topo);
+}
+
 /* What a rank does in one sum, as the row of the table has it. */
 typedef struct load {
   unsigned long long chunks, messages, in_rack, between, bytes, steps, slot_bytes;
@@ -260,6 +278,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(other_calls_go_as_without_racks),
     cmocka_unit_test(ranks_that_know_other_racks_have_other_plans),
     cmocka_unit_test(bytes_of_each_class_equal_the_formula),
+    cmocka_unit_test(the_table_of_traffic_has_what_stays_in_racks),
     cmocka_unit_test(a_plan_says_what_it_does_in_racks),
     cmocka_unit_test(the_table_of_large_machines_with_racks_is_true),
 };
