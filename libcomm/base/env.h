@@ -11,11 +11,11 @@
   X(LCOMM_ENV_NODES, "LCOMM_NODES", "real hosts", "pose as this many nodes, ranks split evenly")   \
   X(LCOMM_ENV_HOSTID, "LCOMM_HOSTID", "this host", "identity of this rank's host, any text")       \
   X(LCOMM_ENV_RACK, "LCOMM_RACK", "none",                                                          \
-    "name of the rack of this rank's host, on all ranks or on none: sums go inside nodes, then "   \
-    "inside racks, then between them, each once with a codec of its own (rack=, net=)")            \
+    "name of the rack of this rank's host, on all ranks or on none: long sums then go inside "     \
+    "nodes, inside racks (rack= of the policy), and once for each rack between them (net=)")       \
   X(LCOMM_ENV_TOPO_FILE, "LCOMM_TOPO_FILE", "none",                                                \
     "file with what the links cost, as `libcomm-info --measure` prints it: plans predict times "   \
-    "by it; the same on all ranks")                                                                \
+    "by it; the same on all ranks. Its lines about racks serve where no rank has LCOMM_RACK")      \
   X(LCOMM_ENV_TRANSPORT, "LCOMM_TRANSPORT", "auto",                                                \
     "what carries the bytes: some of shm,ucx,mpi; the first that reaches a peer is taken")         \
   X(LCOMM_ENV_UCX_NET_DEVICES, "LCOMM_UCX_NET_DEVICES", "those that lead to all hosts",            \

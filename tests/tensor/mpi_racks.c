@@ -105,6 +105,25 @@ static void sums_of_16_bits_go_by_racks(void) {
   require_fine(comm, lcomm_destroy(comm));
 }
 
+/* Other types, and extremes, are never compressed. */
+static void other_types_are_exact_by_racks(void) {
+  static int64_t whole[LONG / 8], other[LONG / 8];
+  static double wide[LONG / 8], most[LONG / 8];
+  enum { ELEMENTS = LONG / 8 };
+  lcomm_comm *comm = racked_comm("net=int8 rack=int8 min=1", "aaaabbbb", 4);
+  for (int i = 0; i < ELEMENTS; i++) {
+    whole[i] = (int64_t)i * (mpi_rank + 1) * (i % 2 ? 1 : -1);
+    wide[i] = (double)((i * 37 + mpi_rank * 11) % 101) / 7;
+  }
+  MPI_Allreduce(whole, other, ELEMENTS, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Allreduce(wide, most, ELEMENTS, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  require_fine(comm, lcomm_allreduce(comm, whole, whole, ELEMENTS, LCOMM_INT64, LCOMM_SUM));
+  require_fine(comm, lcomm_allreduce(comm, wide, wide, ELEMENTS, LCOMM_FLOAT64, LCOMM_MAX));
+  require(memcmp(whole, other, sizeof(whole)) == 0, "a sum of integers is wrong");
+  require(memcmp(wide, most, sizeof(wide)) == 0, "a maximum is wrong");
+  require_fine(comm, lcomm_destroy(comm));
+}
+
 /* -------------------------------------------------------------------- bytes */
 
 /* Bytes of each class are those of the plan, with a header for each message. */
@@ -282,6 +301,7 @@ static void all_ranks_hear_of_a_wrong_rack(void) {
 static const mpi_property properties[] = {
     PROPERTY(sums_by_racks_are_those_of_all_ranks),
     PROPERTY(sums_of_16_bits_go_by_racks),
+    PROPERTY(other_types_are_exact_by_racks),
     PROPERTY(bytes_in_racks_and_between_them_are_counted_apart),
     PROPERTY(error_feedback_conserves_sums_by_racks),
     PROPERTY(an_exact_contribution_takes_all_of_the_residual_with_it),

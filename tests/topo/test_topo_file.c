@@ -99,6 +99,32 @@ static void a_file_of_other_ranks_gives_costs_alone(void **state) {
   forked_run(RANKS, take_costs_of_others);
 }
 
+/* Ranks that pose as nodes are on one host. */
+static void take_racks(forked *self) {
+  lcomm_comm *comm = NULL;
+  setenv("LCOMM_NODES", "3", 1);
+  lcomm_status status = create(self, "racks", &comm);
+  unsetenv("LCOMM_NODES");
+  forked_require(self, status == LCOMM_OK, "%s", lcomm_error_thread_text());
+  const lcomm_racks *racks = &comm->topo.racks;
+  forked_require(self, racks->count == 1 && racks->of[2] == 0 && strcmp(racks->name[0], "r08") == 0,
+                 "%d racks", racks->count);
+  forked_require(self, lcomm_destroy(comm) == LCOMM_OK, "%s", lcomm_error_thread_text());
+}
+
+static void racks_of_the_hosts_are_those_of_the_file(void **state) {
+  char text[512];
+  lcomm_identity self;
+  (void)state;
+  lcomm_identity_self(&self);
+  snprintf(text, sizeof(text),
+           "node 0 host other ranks 0 1\nnode 1 host %s ranks 2\n"
+           "rack r07 nodes 0\nrack r08 nodes 1\n",
+           self.host);
+  write_text("racks", text);
+  forked_run(RANKS, take_racks);
+}
+
 /* net=auto plans with what the file says of the links: they are not measured, codecs are. */
 static void plan_automatically(forked *self) {
   char text[4096], path[2 * PATH_ROOM];
@@ -246,8 +272,8 @@ static int make_folder(void **state) {
 }
 
 static int remove_folder(void **state) {
-  static const char *const names[] = {"measured", "others", "long",   "zeros", "empty",
-                                      "noise",    "twice",  "slower", "copy",  "pipe"};
+  static const char *const names[] = {"measured", "others", "long", "zeros", "empty", "noise",
+                                      "twice",    "slower", "copy", "pipe",  "racks"};
   char path[2 * PATH_ROOM];
   (void)state;
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -257,6 +283,7 @@ static int remove_folder(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(racks_of_the_hosts_are_those_of_the_file),
     cmocka_unit_test(measured_costs_are_those_of_the_plans),
     cmocka_unit_test(a_file_of_other_ranks_gives_costs_alone),
     cmocka_unit_test(auto_plans_with_the_links_of_the_file),
