@@ -7,20 +7,26 @@
 #include "libcomm/include/libcomm_interpose.h"
 #include "libcomm/shards/shards.h"
 
+static const char *word(const lcomm_comm *comm) {
+  return lcomm_policy_has_servers(&comm->settings.policy) ? "algo=servers" : "quorum=";
+}
+
 /* By what all ranks know alike. */
-static lcomm_status check(lcomm_comm *comm) {
-  int needed = lcomm_policy_quorum(&comm->settings.policy.quorum, comm->size);
-  if (needed > comm->size) {
+static lcomm_status check(const lcomm_comm *comm, const lcomm_shard_roles *roles) {
+  int needed = lcomm_policy_quorum(&comm->settings.policy.quorum, roles->workers);
+  if (needed > roles->workers) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT,
-                              "quorum=%d needs more ranks than the %d of the communicator; give a "
-                              "number up to that, or a share such as quorum=90%%",
-                              needed, comm->size);
+                              "quorum=%d needs more ranks than the %d of the communicator%s; give "
+                              "a number up to that, or a share such as quorum=90%%",
+                              needed, roles->workers,
+                              roles->servers > 0 ? " that are no servers" : "");
   }
   if (comm->bootstrap.elastic) {
-    return lcomm_error_thread(
-        LCOMM_ERR_UNSUPPORTED,
-        "quorum= counts the ranks that a communicator is made with, and an "
-        "elastic one loses some and gets others; make one that is not elastic");
+    return lcomm_error_thread(LCOMM_ERR_UNSUPPORTED,
+                              "%s counts the ranks that a communicator is made with, and an "
+                              "elastic one loses some and gets others; make one that is not "
+                              "elastic",
+                              word(comm));
   }
   return LCOMM_OK;
 }
@@ -35,18 +41,32 @@ static lcomm_status make(lcomm_comm *comm, lcomm_comm **service) {
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_quorum_service_begin(lcomm_comm *comm) {
+static lcomm_status begin(lcomm_comm *comm, lcomm_shard_roles *roles) {
   lcomm_comm *service = NULL;
-  if (!lcomm_policy_has_quorum(&comm->settings.policy) || comm->size == 1) {
-    return LCOMM_OK;
+  lcomm_why why = {.text = ""};
+  lcomm_status status =
+      lcomm_shard_roles_make(&comm->settings.policy.quorum.servers, &comm->topo, roles, &why);
+  if (status != LCOMM_OK) {
+    return lcomm_error_thread(status, "%s",
+                              status == LCOMM_ERR_MEMORY ? "out of memory" : why.text);
   }
-  LCOMM_TRY(check(comm));
-  LCOMM_TRY(make(comm, &service));
-  if (lcomm_shards_make(comm, service) != LCOMM_OK) {
+  LCOMM_TRY(comm->size > 1 ? check(comm, roles) : LCOMM_OK);
+  LCOMM_TRY(comm->size > 1 ? make(comm, &service) : LCOMM_OK);
+  if (service && lcomm_shards_make(comm, service, roles) != LCOMM_OK) {
     lcomm_release(service);
-    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for what quorum= needs");
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for what %s needs", word(comm));
   }
   return LCOMM_OK;
+}
+
+lcomm_status lcomm_quorum_service_begin(lcomm_comm *comm) {
+  lcomm_shard_roles roles = {0};
+  if (!lcomm_policy_has_owners(&comm->settings.policy)) {
+    return LCOMM_OK;
+  }
+  lcomm_status status = begin(comm, &roles);
+  lcomm_shard_roles_free(&roles);
+  return status;
 }
 
 void lcomm_quorum_service_end(lcomm_comm *comm, bool orderly) {

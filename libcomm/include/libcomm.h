@@ -146,10 +146,11 @@
  *                 whole bucket                          (default tensor)
  *   bucket=SIZE   tensors are fused into buckets of at most this size, 4K or
  *                 more; a larger tensor is a bucket alone (default 25M)
- *   algo=auto|ring|direct|gather|doubling|halving  exchange between the peers
- *                 of a plan; ring, doubling and halving are for exact float32
+ *   algo=auto|ring|direct|gather|doubling|halving|servers  exchange between the
+ *                 peers of a plan; ring, doubling and halving are for exact float32
  *                 and integers without +zstd only, direct takes their place
- *                 elsewhere                             (default auto)
+ *                 elsewhere. servers: tensors are summed by the ranks of servers=,
+ *                 all else as by auto                   (default auto)
  *   check=none|xxhash  checksum every wire message      (default none)
  *   match=RULE[,RULE...]  plain calls that no rule fits stay exact. A rule is
  *                 TERM[&TERM...], all of which must hold:
@@ -184,6 +185,15 @@
  *                 change it               (default: all ranks)
  *   late=MS       how long a quorum waits for the others, 0 to 3600000 ms
  *                                                       (default 10)
+ *   servers=R[@SHARE],..., servers=nodes:N[@SHARE],...  with algo=servers: these ranks,
+ *                 or all ranks of these nodes, are parameter servers
+ *                 (libcomm_servers.h): they own all tensors in pieces, and bring no
+ *                 gradients; the others are workers. SHARE, 1 to 1000, is how many bytes
+ *                 a server has beside the others, so give a faster link more
+ *                 (default 1). A step is of all workers, or with quorum= of so many of
+ *                 them, as there. For the tensors, and not with the words, that quorum=
+ *                 names; lcomm_policy_set() does not change it. At most 64
+ *                                                       (default: no servers)
  *
  *   guard=STEPS[,limit=ERROR][,residual=NORMS][,report]  every so many steps a sample of each
  *                 compressed tensor is summed exactly as well, see GUARD in
@@ -456,7 +466,8 @@ LCOMM_API const char *lcomm_policy_string(const lcomm_comm *comm);
  * return the same error and sentence, and go on with the policy before.
  * Not while another thread reports tensors ready, or asks lcomm_policy_query().
  * Errors: POLICY (with the position), ARGUMENT (NULL; momentum= or adam= and a float64 tensor),
- * STATE (during a step; an operation is in flight or was not waited for; another adam= or quorum=),
+ * STATE (during a step; an operation is in flight or was not waited for; another adam=, quorum= or
+ * servers=),
  * MISMATCH (both policies are named); MEMORY and those of lcomm_allreduce, sticky. */
 LCOMM_API lcomm_status lcomm_policy_set(lcomm_comm *comm, const char *policy);
 
@@ -467,6 +478,7 @@ LCOMM_API lcomm_status lcomm_policy_set(lcomm_comm *comm, const char *policy);
 #include "libcomm_collectives.h" /* collectives, buffers of devices, memory */
 #include "libcomm_elastic.h"     /* going on without ranks that were lost */
 #include "libcomm_pairs.h"       /* messages between two ranks */
+#include "libcomm_servers.h"     /* parameter servers */
 #include "libcomm_stats.h"       /* counters and plans */
 #include "libcomm_tensors.h"     /* named gradients, and saving what they remember */
 

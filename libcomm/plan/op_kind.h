@@ -34,7 +34,8 @@ enum { LCOMM_OP_KIND_TEXT_MAX = 64 };
   X(LCOMM_OP_KIND_GUARD_CALL, NULL)        /* the exact sum of samples of a residual's call */     \
   X(LCOMM_OP_KIND_CAPTURE, "a call that is captured into a graph") /* ranks agree on it */         \
   X(LCOMM_OP_KIND_REPLAY, NULL) /* of a call that is in a graph */                                 \
-  X(LCOMM_OP_KIND_REGROUP, "lcomm_regroup")
+  X(LCOMM_OP_KIND_REGROUP, "lcomm_regroup")                                                        \
+  X(LCOMM_OP_KIND_SERVE, "lcomm_server_run and lcomm_server_end")
 
 typedef enum lcomm_op_kind {
 #define LCOMM_OP_KIND_ENUM(id, call) id,

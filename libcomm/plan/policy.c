@@ -35,7 +35,7 @@ static lcomm_status parse_word(parser *p, span word) {
       "expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, rack, pipe, min, "
       "exempt, "
       "warmup, ramp, momentum, adam, clip, undo, nonfinite, scope, bucket, algo, check, match, "
-      "step, guard, quorum, late";
+      "step, guard, quorum, late, servers";
   char quoted[LCOMM_QUOTE_MAX];
   span name = lcomm_span_before(word, "=");
   int index = find_key(name);

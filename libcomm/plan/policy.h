@@ -21,6 +21,7 @@ enum {
   LCOMM_POLICY_RULES_MAX = 16,    /* of match= */
   LCOMM_POLICY_PATTERNS_MAX = 32, /* of all net[...] */
   LCOMM_POLICY_STEP_MAX = 4096,   /* calls of a step */
+  LCOMM_POLICY_SERVERS_MAX = 64,  /* ranks, or nodes */
   LCOMM_RANK_MAX = 64,            /* of lowrank */
   LCOMM_AUTO_RANK = 4,            /* of the matrices that auto sends by low rank */
   LCOMM_POLICY_GLOB_MAX = 128     /* one pattern, with the terminator */
@@ -78,11 +79,20 @@ typedef struct lcomm_adam_policy {
   uint64_t refresh; /* steps of momentum before the first exact one, 0: none follows */
 } lcomm_adam_policy;
 
-/* quorum= and late=: how many ranks the sums of tensors wait for. */
+/* servers=: which ranks, or the ranks of which nodes, own all pieces, and bring no gradients. */
+typedef struct lcomm_servers_policy {
+  unsigned count; /* 0: without servers= */
+  bool are_nodes;
+  uint32_t number[LCOMM_POLICY_SERVERS_MAX]; /* ascending */
+  uint32_t share[LCOMM_POLICY_SERVERS_MAX];  /* of the bytes, beside the others' */
+} lcomm_servers_policy;
+
+/* quorum= and late=: how many ranks the sums of tensors wait for; whose sums they are. */
 typedef struct lcomm_quorum_policy {
   uint32_t ranks;   /* quorum=K */
   uint32_t percent; /* quorum=N%; both 0: all, without quorum= */
   uint32_t late_ms; /* how long they wait for the others then */
+  lcomm_servers_policy servers;
 } lcomm_quorum_policy;
 
 typedef enum lcomm_scope { LCOMM_SCOPE_TENSOR, LCOMM_SCOPE_BUCKET } lcomm_scope;
@@ -101,7 +111,8 @@ typedef enum lcomm_algorithm {
   LCOMM_ALGO_DIRECT,
   LCOMM_ALGO_GATHER,
   LCOMM_ALGO_DOUBLING,
-  LCOMM_ALGO_HALVING
+  LCOMM_ALGO_HALVING,
+  LCOMM_ALGO_SERVERS /* of tensors; all else is as with AUTO */
 } lcomm_algorithm;
 
 /* Numbers from `least` to `most`, both of them allowed. */
@@ -186,11 +197,20 @@ static inline const lcomm_codec_spec *lcomm_policy_net_codec(const lcomm_policy 
 }
 
 /* Is there a quorum=? How many of so many ranks does it need? More than there are where it names
- * more. */
+ * more; without it all. */
 static inline bool lcomm_policy_has_quorum(const lcomm_policy *policy) {
   return policy->quorum.ranks > 0 || policy->quorum.percent > 0;
 }
 int lcomm_policy_quorum(const lcomm_quorum_policy *quorum, int ranks);
+
+static inline bool lcomm_policy_has_servers(const lcomm_policy *policy) {
+  return policy->quorum.servers.count > 0;
+}
+
+/* Are tensors summed by owners of their pieces? */
+static inline bool lcomm_policy_has_owners(const lcomm_policy *policy) {
+  return lcomm_policy_has_quorum(policy) || lcomm_policy_has_servers(policy);
+}
 
 /* Text of a codec as a policy says it, e.g. "topk:0.01+ef"; returns text. */
 const char *lcomm_codec_spec_format(const lcomm_codec_spec *choice, char *text, size_t size);

@@ -23,8 +23,8 @@ const lcomm_policy lcomm_policy_default = {
 };
 
 const char *const lcomm_scope_names[LCOMM_SCOPE_COUNT] = {"tensor", "bucket"};
-const char *const lcomm_algorithm_names[LCOMM_ALGORITHM_COUNT] = {"auto",   "ring",     "direct",
-                                                                  "gather", "doubling", "halving"};
+const char *const lcomm_algorithm_names[LCOMM_ALGORITHM_COUNT] = {
+    "auto", "ring", "direct", "gather", "doubling", "halving", "servers"};
 
 const char *lcomm_algorithm_name(lcomm_algorithm algorithm) {
   size_t index = (size_t)algorithm;
@@ -177,6 +177,7 @@ void lcomm_policy_format(const lcomm_policy *policy, char *text) {
   }
   lcomm_policy_write_guard(&w, &policy->guard);
   lcomm_policy_write_quorum(&w, &policy->quorum);
+  lcomm_policy_write_servers(&w, &policy->quorum.servers);
   if (w.length == 0) {
     lcomm_write(&w, " net=%s", standard->net.format.codec->name);
   }
@@ -261,7 +262,11 @@ const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key) 
     return "gradients are clipped where they join what was not sent yet; expected a codec of net "
            "with +ef";
   }
-  *key = "quorum";
+  const char *servers = lcomm_policy_servers_conflict(policy, key);
+  if (servers) {
+    return servers;
+  }
+  *key = lcomm_policy_has_quorum(policy) ? "quorum" : "servers";
   return lcomm_policy_quorum_conflict(policy);
 }
 

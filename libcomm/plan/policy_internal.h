@@ -12,7 +12,7 @@
 
 enum {
   LCOMM_SCOPE_COUNT = 2,
-  LCOMM_ALGORITHM_COUNT = 6,
+  LCOMM_ALGORITHM_COUNT = 7,
   LCOMM_QUOTE_MAX = 64,      /* a quoted piece of a policy, with the terminator */
   LCOMM_CODEC_TEXT_MAX = 64, /* the longest text of a codec, likewise */
   LCOMM_DECIMAL_TEXT_MAX = 48
@@ -149,13 +149,22 @@ const char *lcomm_policy_adam_conflict(const lcomm_policy *policy);
 
 /* --------------------------------------------------------------- policy_quorum.c */
 
-/* The values of quorum= and late=, read and written again; what contradicts quorum=. */
+/* The values of quorum= and late=, read and written again; what contradicts quorum= and
+ * algo=servers. */
 lcomm_status lcomm_policy_read_quorum(lcomm_policy_reader *r, lcomm_span value,
                                       lcomm_quorum_policy *quorum);
 lcomm_status lcomm_policy_read_late(lcomm_policy_reader *r, lcomm_span value,
                                     lcomm_quorum_policy *quorum);
 void lcomm_policy_write_quorum(lcomm_writer *w, const lcomm_quorum_policy *quorum);
 const char *lcomm_policy_quorum_conflict(const lcomm_policy *policy);
+
+/* -------------------------------------------------------------- policy_servers.c */
+
+/* The value of servers=, read and written again; is it there where algo=servers is? */
+lcomm_status lcomm_policy_read_servers(lcomm_policy_reader *r, lcomm_span value,
+                                       lcomm_servers_policy *servers);
+void lcomm_policy_write_servers(lcomm_writer *w, const lcomm_servers_policy *servers);
+const char *lcomm_policy_servers_conflict(const lcomm_policy *policy, const char **key);
 
 /* -------------------------------------------------------------- policy_preset.c */
 

@@ -211,7 +211,8 @@ static lcomm_status parse_bucket(parser *p, span value) {
 static lcomm_status parse_algo(parser *p, span value) {
   int index;
   LCOMM_TRY(read_name(p, value, lcomm_algorithm_names, LCOMM_ALGORITHM_COUNT, "unknown algorithm ",
-                      "; expected auto, ring, direct, gather, doubling or halving", &index));
+                      "; expected auto, ring, direct, gather, doubling, halving or servers",
+                      &index));
   p->policy->algorithm = (lcomm_algorithm)index;
   return LCOMM_OK;
 }
@@ -248,6 +249,10 @@ static lcomm_status parse_late(parser *p, span value) {
   return lcomm_policy_read_late(&p->in, value, &p->policy->quorum);
 }
 
+static lcomm_status parse_servers(parser *p, span value) {
+  return lcomm_policy_read_servers(&p->in, value, &p->policy->quorum.servers);
+}
+
 const lcomm_policy_key lcomm_policy_keys[LCOMM_POLICY_KEYS] = {
     {"net", parse_net, "int8"},
     {"node", parse_node, "bf16"},
@@ -271,4 +276,5 @@ const lcomm_policy_key lcomm_policy_keys[LCOMM_POLICY_KEYS] = {
     {"guard", parse_guard, "100,limit=0.5"},
     {"quorum", parse_quorum, "90%"},
     {"late", parse_late, "20 quorum=90%"},
+    {"servers", parse_servers, "0,1 algo=servers"},
 };

@@ -9,7 +9,7 @@ enum { RANKS_MOST = 1 << 20, LATE_MOST_MS = 3600 * 1000 };
 
 int lcomm_policy_quorum(const lcomm_quorum_policy *quorum, int ranks) {
   if (quorum->percent == 0) {
-    return (int)quorum->ranks;
+    return quorum->ranks > 0 ? (int)quorum->ranks : ranks;
   }
   return (int)(((uint64_t)ranks * quorum->percent + 99) / 100);
 }
@@ -66,7 +66,7 @@ static const char *codec_conflict(const lcomm_policy *policy) {
 }
 
 const char *lcomm_policy_quorum_conflict(const lcomm_policy *policy) {
-  if (!lcomm_policy_has_quorum(policy)) {
+  if (!lcomm_policy_has_owners(policy)) {
     return NULL;
   }
   if (policy->momentum > 0 || policy->adam.onebit) {

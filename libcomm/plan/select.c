@@ -272,6 +272,11 @@ static void choose_barrier(lcomm_plan *plan, const lcomm_topo *topo) {
   }
 }
 
+/* Servers sum tensors; plans are for all else. */
+static lcomm_algorithm wanted_by(const lcomm_policy *policy) {
+  return policy->algorithm == LCOMM_ALGO_SERVERS ? LCOMM_ALGO_AUTO : policy->algorithm;
+}
+
 /* The exchange of a shape that the rules choose. */
 static void choose_exchange(lcomm_plan *plan, const lcomm_policy *policy, const lcomm_topo *topo,
                             lcomm_stage stage) {
@@ -279,8 +284,8 @@ static void choose_exchange(lcomm_plan *plan, const lcomm_policy *policy, const 
   uint64_t count = 0;
   exchange_size(plan, topo, &ranks, &count);
   plan->shape.exchange = lcomm_format_is_sparse(&plan->stages[stage].format)
-                             ? choose_sparse(plan, policy->algorithm, stage, ranks, count)
-                             : choose_dense(plan, policy->algorithm, topo, ranks, count, stage);
+                             ? choose_sparse(plan, wanted_by(policy), stage, ranks, count)
+                             : choose_dense(plan, wanted_by(policy), topo, ranks, count, stage);
   plan->shape.chunks = lcomm_select_chunks(plan, topo, stage, ranks, count);
 }
 
@@ -322,7 +327,7 @@ static void choose_racks(lcomm_plan *plan, const lcomm_topo *topo, lcomm_stage s
 
 static void choose_shape(lcomm_plan *plan, const lcomm_policy *policy, const lcomm_topo *topo,
                          lcomm_stage stage) {
-  bool automatic = policy->algorithm == LCOMM_ALGO_AUTO;
+  bool automatic = wanted_by(policy) == LCOMM_ALGO_AUTO;
   if (automatic && suits_leaders(plan, topo)) {
     choose_leaders(plan, topo);
     return;

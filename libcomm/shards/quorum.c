@@ -15,7 +15,8 @@ int lcomm_quorum_mask_count(const uint8_t *mask, int ranks) {
 }
 
 bool lcomm_quorum_make(lcomm_quorum *quorum, const lcomm_quorum_rule *rule) {
-  *quorum = (lcomm_quorum){.rule = *rule};
+  int apart = rule->apart ? lcomm_quorum_mask_count(rule->apart, rule->ranks) : 0;
+  *quorum = (lcomm_quorum){.rule = *rule, .contributors = rule->ranks - apart};
   quorum->ranks = calloc((size_t)rule->ranks, sizeof *quorum->ranks);
   quorum->used = calloc(rule->kept, lcomm_quorum_mask_size(rule->ranks));
   return quorum->ranks && quorum->used;
@@ -53,10 +54,15 @@ lcomm_quorum_verdict lcomm_quorum_contribute(lcomm_quorum *quorum, int rank, dou
 
 /* ------------------------------------------------------------------ closing */
 
+static bool is_apart(const lcomm_quorum *quorum, int rank) {
+  return quorum->rule.apart && lcomm_quorum_mask_has(quorum->rule.apart, rank);
+}
+
 /* A rank that has not been given the result whose place the open round needs; -1: there is none. */
 static int find_farthest(const lcomm_quorum *quorum) {
   for (int rank = 0; rank < quorum->rule.ranks; rank++) {
-    if (quorum->open - quorum->ranks[rank].answered >= quorum->rule.kept) {
+    if (!is_apart(quorum, rank) &&
+        quorum->open - quorum->ranks[rank].answered >= quorum->rule.kept) {
       return rank;
     }
   }
@@ -65,14 +71,14 @@ static int find_farthest(const lcomm_quorum *quorum) {
 
 bool lcomm_quorum_may_close(const lcomm_quorum *quorum, double now_s) {
   const lcomm_quorum_rule *rule = &quorum->rule;
-  bool enough = quorum->there == rule->ranks ||
+  bool enough = quorum->there == quorum->contributors ||
                 (quorum->there >= rule->needed && now_s >= quorum->enough_s + rule->late_s);
   return enough && find_farthest(quorum) < 0;
 }
 
 double lcomm_quorum_due_s(const lcomm_quorum *quorum) {
   const lcomm_quorum_rule *rule = &quorum->rule;
-  bool waits = quorum->there >= rule->needed && quorum->there < rule->ranks;
+  bool waits = quorum->there >= rule->needed && quorum->there < quorum->contributors;
   return waits && find_farthest(quorum) < 0 ? quorum->enough_s + rule->late_s : 0;
 }
 
@@ -86,7 +92,7 @@ int lcomm_quorum_awaits(const lcomm_quorum *quorum, double *since_s) {
     return find_farthest(quorum);
   }
   int rank = 0;
-  while (lcomm_quorum_is_in(quorum, rank)) {
+  while (is_apart(quorum, rank) || lcomm_quorum_is_in(quorum, rank)) {
     rank++;
   }
   return rank;

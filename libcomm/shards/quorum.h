@@ -8,10 +8,10 @@
  *
  * Sums of a piece are numbered from 0: its *rounds*. One of them is open; those before it are
  * closed and have a result. Each rank contributes to round after round, once to each, and not to
- * the next one before it has the result of the last. The open round may close when all have
- * contributed, or `late_s` after so many have as are needed. A contribution to the open round
- * counts; one to a closed round is late, and its rank keeps it. Each rank is answered in its own
- * order, with the result of the round that it has contributed to.
+ * the next one before it has the result of the last; some ranks may be set apart, which never do.
+ * The open round may close when all have contributed, or `late_s` after so many have as are needed.
+ * A contribution to the open round counts; one to a closed round is late, and its rank keeps it.
+ * Each rank is answered in its own order, with the result of the round that it has contributed to.
  *
  * A result is kept until all ranks have it, but `kept` at most: a rank that is so many rounds
  * behind is waited for. That bounds the memory of an owner.
@@ -24,9 +24,10 @@
 
 typedef struct lcomm_quorum_rule {
   int ranks;
-  int needed;    /* 1 to ranks */
-  double late_s; /* 0 or more */
-  unsigned kept; /* results, 1 or more */
+  int needed;           /* 1 to those that contribute */
+  double late_s;        /* 0 or more */
+  unsigned kept;        /* results, 1 or more */
+  const uint8_t *apart; /* set of ranks that never contribute, which outlives this; NULL: none */
 } lcomm_quorum_rule;
 
 /* Of one rank. */
@@ -37,6 +38,7 @@ typedef struct lcomm_quorum_rank {
 
 typedef struct lcomm_quorum {
   lcomm_quorum_rule rule;
+  int contributors;         /* ranks that are not apart */
   uint64_t open;            /* the round that is open */
   int there;                /* contributions to it */
   double since_s;           /* when the first of them came */

@@ -8,11 +8,20 @@
 #include "libcomm/base/log.h"
 #include "libcomm/shards/shards_internal.h"
 
-/* Rank 0 says once of a rank that all wait for it in vain. */
+/* One rank does for all: the first that contributes. */
+static bool speaks(const lcomm_shards *shards) {
+  int first = 0;
+  while (lcomm_shard_roles_serves(&shards->roles, first)) {
+    first++;
+  }
+  return shards->comm->rank == first;
+}
+
+/* One rank says once of another that all wait for it in vain. */
 static void name_streak(lcomm_shards *shards, int rank) {
   lcomm_shard_peer *peer = &shards->peers[rank];
   char who[96], sentence[LCOMM_ERROR_MAX];
-  if (peer->named || peer->streak < LCOMM_SHARD_STREAK_NAMED || shards->comm->rank != 0) {
+  if (peer->named || peer->streak < LCOMM_SHARD_STREAK_NAMED || !speaks(shards)) {
     return;
   }
   peer->named = true;
@@ -26,6 +35,9 @@ static void name_streak(lcomm_shards *shards, int rank) {
 
 static uint64_t pieces_without(const lcomm_shard_vector *vector, int rank) {
   uint64_t pieces = 0;
+  if (lcomm_shard_roles_serves(&vector->comm->deferred.shards->roles, rank)) {
+    return 0;
+  }
   for (int owner = 0; owner < vector->comm->size; owner++) {
     const lcomm_shard_piece *piece = &vector->pieces[owner];
     pieces += piece->coding.count > 0 && !lcomm_quorum_mask_has(piece->used, rank);

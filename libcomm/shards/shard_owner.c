@@ -3,6 +3,7 @@
 
 /* A sum as the owner of a piece does it: contributions come, a round closes, ranks are answered. */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "codecs/codec_residual.h"
@@ -39,14 +40,26 @@ static void add(const lcomm_comm *comm, const lcomm_shard_contribution *it, uint
   }
 }
 
-/* In rank order, so that where nobody is late the bits do not depend on who comes first. */
-static uint32_t sum_up(lcomm_shard_vector *vector) {
+/* A server brings nothing but what it has left out so far. */
+static void begin_sum(lcomm_shard_vector *vector) {
   lcomm_shard_owned *owned = &vector->owned;
+  size_t size = owned->coding.count * sizeof(float);
+  memset(owned->sum, 0, size);
+  if (lcomm_shards_is_server(vector->comm->deferred.shards)) {
+    memcpy(owned->sum, owned->error, size);
+    memset(owned->error, 0, size);
+  }
+}
+
+/* In rank order, so that where nobody is late the bits do not depend on who comes first. */
+static uint32_t sum_up(lcomm_shard_vector *vector, uint64_t round) {
+  lcomm_shard_owned *owned = &vector->owned;
+  const uint8_t *in = lcomm_quorum_used(&owned->quorum, round);
   uint64_t count = owned->coding.count;
   uint32_t used = 0;
-  memset(owned->sum, 0, count * sizeof(float));
+  begin_sum(vector);
   for (int rank = 0; rank < vector->comm->size; rank++) {
-    if (lcomm_quorum_is_in(&owned->quorum, rank)) {
+    if (lcomm_quorum_mask_has(in, rank)) {
       add(vector->comm, &owned->ranks[rank], count, owned->sum);
       used++;
     }
@@ -54,19 +67,20 @@ static uint32_t sum_up(lcomm_shard_vector *vector) {
   return used;
 }
 
-static uint64_t seed_of(const lcomm_shard_vector *vector) {
-  return (uint64_t)vector->number << 48 ^ vector->owned.quorum.open << 16 ^
-         (uint64_t)vector->comm->rank << 1 ^ 1;
+static uint64_t seed_of(const lcomm_shard_vector *vector, uint64_t round) {
+  return (uint64_t)vector->number << 48 ^ round << 16 ^ (uint64_t)vector->comm->rank << 1 ^ 1;
 }
 
-/* What the codec leaves out waits here in units of a sum, until this rank ends a sum itself. */
-static void encode(lcomm_shard_vector *vector, float units, lcomm_shard_result *result) {
+/* What the codec leaves out waits here in units of a sum, until this rank ends a sum itself, or as
+ * a server begins one. */
+static void encode(lcomm_shard_vector *vector, uint64_t round, float units,
+                   lcomm_shard_result *result) {
   const lcomm_kernels *kernels = vector->comm->kernels;
   lcomm_shard_owned *owned = &vector->owned;
   uint64_t count = owned->coding.count;
   if (!owned->coding.topk) {
     lcomm_residual_encode_owner(&owned->coding.format, kernels, owned->sum, owned->error, units,
-                                lcomm_range_whole(count), seed_of(vector), result->payload);
+                                lcomm_range_whole(count), seed_of(vector, round), result->payload);
     result->size = owned->coding.room;
     return;
   }
@@ -76,35 +90,70 @@ static void encode(lcomm_shard_vector *vector, float units, lcomm_shard_result *
   kernels->f32_add(owned->left, units, owned->error, count);
 }
 
-static void close_round(lcomm_shard_vector *vector) {
+bool lcomm_shard_owner_may_close(const lcomm_shard_vector *vector, double now_s) {
+  return vector->owned.coding.count > 0 && lcomm_quorum_may_close(&vector->owned.quorum, now_s);
+}
+
+uint64_t lcomm_shard_owner_close(lcomm_shard_vector *vector) {
   lcomm_shard_owned *owned = &vector->owned;
-  lcomm_shard_result *result = &owned->results[owned->quorum.open % LCOMM_SHARD_KEPT];
+  uint64_t round = owned->quorum.open;
+  owned->results[round % LCOMM_SHARD_KEPT].is_ready = false;
+  lcomm_quorum_close(&owned->quorum);
+  return round;
+}
+
+/* The program's function has the program's rules of rounding. */
+static int amend(lcomm_shard_vector *vector, uint64_t round, uint32_t used,
+                 lcomm_shard_update update, void *context) {
+  lcomm_shard_round it = {.vector = vector,
+                          .first = vector->pieces[vector->comm->rank].first,
+                          .count = vector->owned.coding.count,
+                          .values = vector->owned.sum,
+                          .number = round,
+                          .used = used};
+  return update ? update(context, &it) : 0;
+}
+
+int lcomm_shard_owner_compute(lcomm_shard_vector *vector, uint64_t round, lcomm_shard_update update,
+                              void *context) {
+  lcomm_shard_owned *owned = &vector->owned;
+  lcomm_shard_result *result = &owned->results[round % LCOMM_SHARD_KEPT];
   uint32_t environment = lcomm_fp_enter();
-  result->used = sum_up(vector);
+  result->used = sum_up(vector, round);
   float units = vector->op == LCOMM_AVG ? (float)result->used : 1.0f;
   if (vector->op == LCOMM_AVG) {
     vector->comm->kernels->f32_scale(owned->sum, 1.0f / units, owned->sum, owned->coding.count);
   }
-  encode(vector, units, result);
   lcomm_fp_leave(environment);
-  lcomm_quorum_close(&owned->quorum);
+  int failed = amend(vector, round, result->used, update, context);
+  environment = lcomm_fp_enter();
+  encode(vector, round, units, result);
+  lcomm_fp_leave(environment);
+  return failed;
+}
+
+/* Whom a round needs, for sentences. */
+static const char *say_needed(const lcomm_shards *shards, char *text, size_t size) {
+  bool serves = lcomm_shards_have_servers(shards);
+  snprintf(text, size, serves ? "of %d workers" : "with quorum=%d", shards->rule.needed);
+  return text;
 }
 
 static lcomm_status check_patience(lcomm_shard_vector *vector, double now_s) {
   const lcomm_quorum *quorum = &vector->owned.quorum;
   lcomm_shards *shards = vector->comm->deferred.shards;
-  char who[96];
+  char who[96], needed[48];
   double since_s = now_s;
   int rank = lcomm_quorum_awaits(quorum, &since_s);
   if (rank < 0 || now_s - since_s < shards->comm->settings.timeout_s) {
     return LCOMM_OK;
   }
   return lcomm_fail_peer(shards->service, LCOMM_ERR_TIMEOUT, rank,
-                         "%d of %d ranks wait for %s, without which no sum with quorum=%d can go "
+                         "%d of %d ranks wait for %s, without which no sum %s can go "
                          "on: it has not contributed for %g s. LCOMM_TIMEOUT_S sets the time-out.",
-                         quorum->there, quorum->rule.ranks,
+                         quorum->there, quorum->contributors,
                          lcomm_comm_who(shards->service, rank, who, sizeof(who)),
-                         quorum->rule.needed, now_s - since_s);
+                         say_needed(shards, needed, sizeof(needed)), now_s - since_s);
 }
 
 /* Answers that have left need no result any more. */
@@ -123,13 +172,10 @@ static lcomm_status end_answers(lcomm_shards *shards, lcomm_shard_vector *vector
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_shard_owner_close(lcomm_shard_vector *vector, double now_s, double *due_s) {
+lcomm_status lcomm_shard_owner_look(lcomm_shard_vector *vector, double now_s, double *due_s) {
   LCOMM_TRY(end_answers(vector->comm->deferred.shards, vector));
-  if (lcomm_quorum_may_close(&vector->owned.quorum, now_s)) {
-    close_round(vector);
-  }
   double due = lcomm_quorum_due_s(&vector->owned.quorum);
-  if (due > 0 && (!(*due_s > 0) || due < *due_s)) {
+  if (due > now_s && (!(*due_s > 0) || due < *due_s)) {
     *due_s = due;
   }
   return check_patience(vector, now_s);
@@ -137,11 +183,20 @@ lcomm_status lcomm_shard_owner_close(lcomm_shard_vector *vector, double now_s, d
 
 /* ---------------------------------------------------------------- answering */
 
+static lcomm_shard_result *result_of(lcomm_shard_vector *vector, int peer) {
+  uint64_t round = vector->owned.quorum.ranks[peer].answered;
+  return &vector->owned.results[round % LCOMM_SHARD_KEPT];
+}
+
+static bool may_answer(lcomm_shard_vector *vector, int peer) {
+  return lcomm_quorum_may_answer(&vector->owned.quorum, peer) && result_of(vector, peer)->is_ready;
+}
+
 static lcomm_status answer(lcomm_shards *shards, int peer, lcomm_shard_vector *vector) {
   lcomm_quorum *quorum = &vector->owned.quorum;
   lcomm_shard_contribution *it = &vector->owned.ranks[peer];
   uint64_t round = quorum->ranks[peer].answered;
-  lcomm_shard_result *result = &vector->owned.results[round % LCOMM_SHARD_KEPT];
+  lcomm_shard_result *result = result_of(vector, peer);
   lcomm_shard_header header = {.kind = LCOMM_SHARD_RESULT,
                                .vector = vector->number,
                                .used = result->used,
@@ -158,7 +213,7 @@ static lcomm_status answer(lcomm_shards *shards, int peer, lcomm_shard_vector *v
 /* In the order in which the peer has contributed. */
 lcomm_status lcomm_shard_owner_answer(lcomm_shards *shards, int peer) {
   lcomm_shard_queue *waiting = &shards->peers[peer].waiting;
-  while (waiting->first && lcomm_quorum_may_answer(&waiting->first->owned.quorum, peer)) {
+  while (waiting->first && may_answer(waiting->first, peer)) {
     lcomm_shard_vector *vector = waiting->first;
     waiting->first = vector->owned.ranks[peer].next;
     waiting->last = waiting->first ? waiting->last : NULL;

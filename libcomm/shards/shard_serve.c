@@ -66,11 +66,11 @@ void lcomm_shard_queue_add(lcomm_shard_queue *queue, lcomm_shard_vector *vector,
 lcomm_status lcomm_shards_refuse(lcomm_shards *shards, int peer, const char *what) {
   char who[96];
   lcomm_comm *service = shards->service;
-  return lcomm_fail(
-      service, LCOMM_ERR_WIRE,
-      "a message of a sum with quorum= from %s is malformed: %s. Check that all ranks "
-      "run the same libcomm, and the network.",
-      lcomm_comm_who(service, peer, who, sizeof(who)), what);
+  return lcomm_fail(service, LCOMM_ERR_WIRE,
+                    "a message of a sum with %s from %s is malformed: %s. Check that all ranks "
+                    "run the same libcomm, and the network.",
+                    lcomm_shards_word(shards), lcomm_comm_who(service, peer, who, sizeof(who)),
+                    what);
 }
 
 bool lcomm_shard_is_size(const lcomm_format *format, uint64_t count, size_t room, uint64_t size) {
@@ -89,7 +89,7 @@ bool lcomm_shard_is_payload(const lcomm_format *format, uint64_t count, const ui
 static lcomm_status accept_contribution(lcomm_shards *shards, int peer, lcomm_shard_vector *vector,
                                         const lcomm_shard_header *header, uint8_t **target) {
   lcomm_shard_owned *owned = &vector->owned;
-  if (owned->coding.count == 0) {
+  if (owned->coding.count == 0 || lcomm_shard_roles_serves(&shards->roles, peer)) {
     return lcomm_shards_refuse(shards, peer, "it contributes to a piece that is not there");
   }
   const lcomm_quorum_rank *it = &owned->quorum.ranks[peer];
@@ -204,8 +204,26 @@ static lcomm_status serve_peer(lcomm_shards *shards, int from) {
 
 /* ------------------------------------------------------------------- the hook */
 
+/* A server's rounds are closed by the thread that serves. */
+static lcomm_status look_after(lcomm_shards *shards, lcomm_shard_vector *vector, double now_s,
+                               double *due_s, bool *asks) {
+  LCOMM_TRY(lcomm_shard_owner_look(vector, now_s, due_s));
+  if (!lcomm_shard_owner_may_close(vector, now_s)) {
+    return LCOMM_OK;
+  }
+  if (lcomm_shards_is_server(shards)) {
+    *asks = true;
+    return LCOMM_OK;
+  }
+  uint64_t round = lcomm_shard_owner_close(vector);
+  (void)lcomm_shard_owner_compute(vector, round, NULL, NULL);
+  vector->owned.results[round % LCOMM_SHARD_KEPT].is_ready = true;
+  return lcomm_shard_owner_look(vector, now_s, due_s);
+}
+
 static lcomm_status serve(lcomm_shards *shards) {
   double due_s = 0, now_s;
+  bool asks = false;
   int size = shards->service->size;
   for (int peer = 0; peer < size; peer++) {
     LCOMM_TRY(serve_peer(shards, peer));
@@ -213,7 +231,10 @@ static lcomm_status serve(lcomm_shards *shards) {
   now_s = lcomm_clock_s();
   for (uint32_t i = 0; i < shards->count; i++) {
     bool owns = shards->vectors[i] && shards->vectors[i]->owned.coding.count > 0;
-    LCOMM_TRY(owns ? lcomm_shard_owner_close(shards->vectors[i], now_s, &due_s) : LCOMM_OK);
+    LCOMM_TRY(owns ? look_after(shards, shards->vectors[i], now_s, &due_s, &asks) : LCOMM_OK);
+  }
+  if (asks) {
+    lcomm_shards_ask_server(shards);
   }
   for (int peer = 0; peer < size; peer++) {
     LCOMM_TRY(lcomm_shard_owner_answer(shards, peer));

@@ -142,10 +142,10 @@ static lcomm_status check_owners(lcomm_shards *shards, const lcomm_shard_vector 
   }
   lcomm_status status = lcomm_fail_peer(
       service, LCOMM_ERR_TIMEOUT, owner,
-      "a sum of %llu elements with quorum= waits for %s, which owns a piece of it and has not "
+      "a sum of %llu elements with %s waits for %s, which owns a piece of it and has not "
       "answered for %g s. LCOMM_TIMEOUT_S sets the time-out.",
-      (unsigned long long)vector->count, lcomm_comm_who(service, owner, who, sizeof(who)),
-      waited_s);
+      (unsigned long long)vector->count, lcomm_shards_word(shards),
+      lcomm_comm_who(service, owner, who, sizeof(who)), waited_s);
   lcomm_exit(service);
   return status;
 }

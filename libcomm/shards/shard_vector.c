@@ -1,93 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The memory of a vector: pieces and their codings, contributions and results. */
+/* The memory of a vector: its pieces, contributions and results. */
 
 #include <stdlib.h>
 
 #include "libcomm/engine/entry.h"
 #include "libcomm/shards/shards_internal.h"
-
-/* ------------------------------------------------------------------ codings */
-
-/* Where segments end inside a piece, and which share of each is kept. */
-typedef struct segments {
-  uint64_t *ends;
-  double *densities;
-  size_t count;
-} segments;
-
-static double density_of(const lcomm_format *format, uint64_t count) {
-  double density = format->density > 0 ? format->density : (double)format->kept / (double)count;
-  return density < 1 ? density : 1;
-}
-
-static void cut_segments(const lcomm_shard_request *request, uint64_t first, uint64_t count,
-                         segments *cut) {
-  uint64_t begin = 0;
-  for (size_t i = 0; i < request->segments; i++) {
-    uint64_t end = request->segment_ends[i];
-    uint64_t last = end < first + count ? end : first + count;
-    bool inside = last > first && begin < first + count && last > begin;
-    if (inside) {
-      cut->ends[cut->count] = last - first;
-      cut->densities[cut->count++] = density_of(&request->format, end - begin);
-    }
-    begin = end;
-  }
-}
-
-static lcomm_status make_topk(const lcomm_shard_request *request, uint64_t first,
-                              lcomm_shard_coding *coding) {
-  segments cut = {.ends = calloc(request->segments, sizeof *cut.ends),
-                  .densities = calloc(request->segments, sizeof *cut.densities)};
-  lcomm_status status = cut.ends && cut.densities ? LCOMM_OK : LCOMM_ERR_MEMORY;
-  if (status == LCOMM_OK) {
-    cut_segments(request, first, coding->count, &cut);
-    lcomm_topk_shape shape = {.base_count = coding->count,
-                              .parts = 1,
-                              .outputs = 1,
-                              .format = &coding->format,
-                              .segment_ends = cut.ends,
-                              .segment_densities = cut.densities,
-                              .segments = cut.count};
-    status = lcomm_topk_create(&shape, &coding->topk);
-  }
-  free(cut.ends);
-  free(cut.densities);
-  coding->room = status == LCOMM_OK ? lcomm_topk_output_bound(coding->topk, 0) : 0;
-  return status;
-}
-
-static lcomm_status make_coding(const lcomm_shard_request *request, const lcomm_format *format,
-                                uint64_t first, uint64_t count, lcomm_shard_coding *coding) {
-  *coding = (lcomm_shard_coding){.format = *format, .count = count};
-  if (lcomm_format_is_sparse(format)) {
-    return make_topk(request, first, coding);
-  }
-  coding->room = lcomm_payload_size(format, count);
-  return LCOMM_OK;
-}
-
-/* What is exact inside a node: all where there is one node. */
-static lcomm_format format_between(const lcomm_comm *comm, const lcomm_shard_request *request,
-                                   int rank, int owner) {
-  const int *node = comm->topo.node;
-  return node[rank] == node[owner] ? lcomm_format_exact(LCOMM_FLOAT32) : request->format;
-}
-
-static lcomm_format format_of_results(const lcomm_comm *comm, const lcomm_shard_request *request) {
-  return comm->topo.nodes > 1 ? request->format : lcomm_format_exact(LCOMM_FLOAT32);
-}
-
-void lcomm_shard_decode(const lcomm_comm *comm, const lcomm_format *format, uint64_t count,
-                        const uint8_t *payload, float *values) {
-  if (lcomm_format_is_sparse(format)) {
-    lcomm_topk_decode(format, payload, count, 1, 0, 1.0f, values);
-  } else {
-    lcomm_decode(format, comm->kernels, payload, lcomm_range_whole(count), 1.0f, values);
-  }
-}
 
 /* ------------------------------------------------------------------- making */
 
@@ -97,28 +16,20 @@ static void *zeros(size_t size, bool *whole) {
   return memory;
 }
 
-/* Pieces are whole blocks; the last ones may be empty. */
-static uint64_t piece_of(uint64_t count, int size, int owner, uint64_t *first) {
-  uint64_t share = (count + (uint64_t)size - 1) / (uint64_t)size;
-  uint64_t piece = (share + LCOMM_BLOCK - 1) / LCOMM_BLOCK * LCOMM_BLOCK;
-  *first = piece * (uint64_t)owner < count ? piece * (uint64_t)owner : count;
-  return count - *first < piece ? count - *first : piece;
-}
-
 static lcomm_status make_piece(lcomm_shard_vector *vector, const lcomm_shard_request *request,
                                int owner) {
   const lcomm_comm *comm = vector->comm;
   lcomm_shard_piece *piece = &vector->pieces[owner];
-  lcomm_format format = format_between(comm, request, comm->rank, owner);
+  lcomm_format format = lcomm_shard_format_between(comm, request, comm->rank, owner);
   lcomm_shard_coding results = {0};
-  uint64_t count = piece_of(vector->count, comm->size, owner, &piece->first);
+  uint64_t count = piece->coding.count;
   bool whole = true;
-  if (count == 0) {
+  piece->result_format = lcomm_shard_format_of_results(comm, request);
+  if (count == 0 || lcomm_shards_is_server(comm->deferred.shards)) {
     return LCOMM_OK;
   }
-  LCOMM_TRY(make_coding(request, &format, piece->first, count, &piece->coding));
-  piece->result_format = format_of_results(comm, request);
-  LCOMM_TRY(make_coding(request, &piece->result_format, piece->first, count, &results));
+  LCOMM_TRY(lcomm_shard_coding_make(request, &format, piece->first, count, &piece->coding));
+  LCOMM_TRY(lcomm_shard_coding_make(request, &piece->result_format, piece->first, count, &results));
   lcomm_topk_destroy(results.topk);
   piece->result_room = results.room;
   piece->payload = zeros(piece->coding.room, &whole);
@@ -135,9 +46,9 @@ static lcomm_status make_contribution(lcomm_shard_vector *vector,
   lcomm_shard_contribution *it = &owned->ranks[rank];
   lcomm_shard_coding coding;
   bool whole = true;
-  it->format = format_between(comm, request, rank, comm->rank);
-  LCOMM_TRY(make_coding(request, &it->format, vector->pieces[comm->rank].first, owned->coding.count,
-                        &coding));
+  it->format = lcomm_shard_format_between(comm, request, rank, comm->rank);
+  LCOMM_TRY(lcomm_shard_coding_make(request, &it->format, vector->pieces[comm->rank].first,
+                                    owned->coding.count, &coding));
   lcomm_topk_destroy(coding.topk);
   it->room = coding.room;
   it->payload = zeros(it->room, &whole);
@@ -154,8 +65,8 @@ static lcomm_status make_owned(lcomm_shard_vector *vector, const lcomm_shard_req
   if (own->coding.count == 0) {
     return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
   }
-  LCOMM_TRY(
-      make_coding(request, &own->result_format, own->first, own->coding.count, &owned->coding));
+  LCOMM_TRY(lcomm_shard_coding_make(request, &own->result_format, own->first, own->coding.count,
+                                    &owned->coding));
   owned->ranks = zeros((size_t)comm->size * sizeof *owned->ranks, &whole);
   owned->sum = zeros(owned->coding.count * sizeof(float), &whole);
   owned->error = zeros(owned->coding.count * sizeof(float), &whole);
@@ -164,9 +75,36 @@ static lcomm_status make_owned(lcomm_shard_vector *vector, const lcomm_shard_req
     owned->results[i].payload = zeros(owned->coding.room, &whole);
   }
   for (int rank = 0; whole && rank < comm->size; rank++) {
-    LCOMM_TRY(make_contribution(vector, request, rank));
+    bool contributes = !lcomm_shard_roles_serves(&comm->deferred.shards->roles, rank);
+    LCOMM_TRY(contributes ? make_contribution(vector, request, rank) : LCOMM_OK);
   }
   return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
+}
+
+static lcomm_status cut(lcomm_shard_vector *vector, const lcomm_shard_request *request) {
+  const lcomm_comm *comm = vector->comm;
+  lcomm_shard_cut_piece *pieces = calloc((size_t)comm->size, sizeof *pieces);
+  if (!pieces) {
+    return LCOMM_ERR_MEMORY;
+  }
+  lcomm_shard_cut(&comm->deferred.shards->roles, vector->count, lcomm_shard_bytes(comm, request),
+                  pieces);
+  for (int owner = 0; owner < comm->size; owner++) {
+    vector->pieces[owner].first = pieces[owner].first;
+    vector->pieces[owner].bytes = pieces[owner].bytes;
+    vector->pieces[owner].coding.count = pieces[owner].count;
+  }
+  free(pieces);
+  return LCOMM_OK;
+}
+
+static uint64_t longest_piece(const lcomm_shard_vector *vector) {
+  uint64_t longest = 0;
+  for (int owner = 0; owner < vector->comm->size; owner++) {
+    uint64_t count = vector->pieces[owner].coding.count;
+    longest = count > longest ? count : longest;
+  }
+  return longest;
 }
 
 static lcomm_status fill(lcomm_shard_vector *vector, const lcomm_shard_request *request,
@@ -174,11 +112,12 @@ static lcomm_status fill(lcomm_shard_vector *vector, const lcomm_shard_request *
   const lcomm_comm *comm = vector->comm;
   bool whole = true;
   vector->pieces = zeros((size_t)comm->size * sizeof *vector->pieces, &whole);
+  LCOMM_TRY(whole ? cut(vector, request) : LCOMM_ERR_MEMORY);
   for (int owner = 0; whole && owner < comm->size; owner++) {
     LCOMM_TRY(make_piece(vector, request, owner));
   }
   LCOMM_TRY(whole ? make_owned(vector, request, rule) : LCOMM_ERR_MEMORY);
-  vector->scratch = zeros(vector->pieces[0].coding.count * sizeof(float), &whole);
+  vector->scratch = zeros(longest_piece(vector) * sizeof(float), &whole);
   return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
@@ -210,6 +149,7 @@ static void free_owned(const lcomm_comm *comm, lcomm_shard_owned *owned) {
 
 static void free_memory(lcomm_shard_vector *vector) {
   for (int owner = 0; vector->pieces && owner < vector->comm->size; owner++) {
+    lcomm_shard_uncut(&vector->comm->deferred.shards->roles, owner, vector->pieces[owner].bytes);
     free_piece(&vector->pieces[owner]);
   }
   free_owned(vector->comm, &vector->owned);

@@ -18,6 +18,7 @@ static void free_shards(lcomm_shards *shards) {
   }
   free(shards->peers);
   free(shards->vectors);
+  lcomm_shard_roles_free(&shards->roles);
   pthread_mutex_destroy(&shards->lock);
   pthread_cond_destroy(&shards->news);
   free(shards);
@@ -44,7 +45,7 @@ static void init_news(lcomm_shards *shards) {
   pthread_condattr_destroy(&attributes);
 }
 
-lcomm_status lcomm_shards_make(lcomm_comm *comm, lcomm_comm *service) {
+lcomm_status lcomm_shards_make(lcomm_comm *comm, lcomm_comm *service, lcomm_shard_roles *roles) {
   const lcomm_policy *policy = &comm->settings.policy;
   lcomm_shards *made = calloc(1, sizeof *made);
   if (!made) {
@@ -53,14 +54,17 @@ lcomm_status lcomm_shards_make(lcomm_comm *comm, lcomm_comm *service) {
   made->comm = comm;
   made->service = service;
   made->rule = (lcomm_quorum_rule){.ranks = comm->size,
-                                   .needed = lcomm_policy_quorum(&policy->quorum, comm->size),
+                                   .needed = lcomm_policy_quorum(&policy->quorum, roles->workers),
                                    .late_s = policy->quorum.late_ms / 1000.0,
-                                   .kept = LCOMM_SHARD_KEPT};
+                                   .kept = LCOMM_SHARD_KEPT,
+                                   .apart = roles->apart};
   init_news(made);
   if (!make_peers(made) || lcomm_enter(service) != LCOMM_OK) {
     free_shards(made);
     return LCOMM_ERR_MEMORY;
   }
+  made->roles = *roles;
+  *roles = (lcomm_shard_roles){0};
   comm->deferred.shards = service->deferred.shards = made;
   service->deferred.start = lcomm_shards_serve;
   service->deferred.for_others = true;
@@ -116,6 +120,10 @@ void lcomm_shards_reset_stats(const lcomm_comm *comm) {
 }
 
 /* ----------------------------------------------------------- what goes wrong */
+
+const char *lcomm_shards_word(const lcomm_shards *shards) {
+  return lcomm_shards_have_servers(shards) ? "algo=servers" : "quorum=";
+}
 
 void lcomm_shards_tell(lcomm_shards *shards) {
   pthread_mutex_lock(&shards->lock);

@@ -4,28 +4,32 @@
 #define LCOMM_SHARDS_SHARDS_H
 
 /* Sums of vectors of float32 through owners of their pieces, without waiting for the slowest rank
- * (quorum= of the policy). Each rank owns a piece of each vector. It is sent the contributions of
- * all ranks to it, sums them by the rule of quorum.h, and answers each with the result.
+ * (quorum= of the policy), or by servers (algo=servers). Each rank, or each server, owns a piece of
+ * each vector. It is sent the contributions of all ranks, or workers, to it, sums them by the rule
+ * of quorum.h, and answers each with the result.
  *
  * Messages between two ranks carry both, in a communicator of the same ranks that has nothing else
  * to do, the *service*. Its progress thread serves peers while the program computes. Vectors, and
  * the sums of each vector, come in the same order on all ranks.
  *
- * shards.c has the life of all this and what goes wrong, shard_vector.c that of a vector,
- * shard_sum.c a sum as its contributors see it, shard_owner.c as the owner of a piece does,
- * shard_serve.c the messages, shard_late.c who is late. */
+ * shards.c has the life of all this and what goes wrong, shard_roles.c who owns what,
+ * shard_vector.c the life of a vector, shard_sum.c a sum as its contributors see it, shard_owner.c
+ * as the owner of a piece does, shard_server.c as a server does, shard_serve.c the messages,
+ * shard_late.c who is late. */
 
 #include "codecs/codec.h"
 #include "libcomm/engine/engine.h"
+#include "libcomm/shards/shard_roles.h"
 
 typedef struct lcomm_shards lcomm_shards;
 typedef struct lcomm_shard_vector lcomm_shard_vector;
 
 /* ------------------------------------------------------------------- life */
 
-/* Give `comm` shards by a service of the same ranks in the same order, which has a progress thread.
- * MEMORY; the service is still the caller's then. */
-lcomm_status lcomm_shards_make(lcomm_comm *comm, lcomm_comm *service);
+/* Give `comm` shards by a service of the same ranks in the same order, which has a progress thread,
+ * and roles, which are the shards' from then on. MEMORY; the service and the roles are still the
+ * caller's then. */
+lcomm_status lcomm_shards_make(lcomm_comm *comm, lcomm_comm *service, lcomm_shard_roles *roles);
 
 /* No sum is in flight on any rank, or the communicator has failed; its vectors are freed. Returns
  * the service, the caller's again, in which nothing is in flight; NULL: there are no shards. */
@@ -36,6 +40,7 @@ typedef struct lcomm_shard_request {
   uint64_t count;
   lcomm_op op;                  /* SUM or AVG: of as many as were used */
   lcomm_format format;          /* between nodes */
+  bool exact_results;           /* what owners send is float32 */
   const uint64_t *segment_ends; /* of top-k, see lcomm_topk_shape; only read by make */
   size_t segments;
 } lcomm_shard_request;
@@ -64,6 +69,41 @@ lcomm_status lcomm_shard_sum_wait(lcomm_shard_vector *vector);
 /* End a sum whose result is here: it goes into the values, and into the residual what was not used
  * of this rank's contribution, and what the codec left out of the piece that this rank owns. */
 lcomm_status lcomm_shard_sum_end(lcomm_shard_vector *vector, float *residual);
+
+/* ----------------------------------------------------------------- servers */
+
+/* Who this rank is; shards may be NULL. */
+bool lcomm_shards_have_servers(const lcomm_shards *shards);
+bool lcomm_shards_is_server(const lcomm_shards *shards);
+int lcomm_shards_servers(const lcomm_shards *shards);
+
+/* Has this rank begun sums that servers have to serve until it says that it makes no more? */
+bool lcomm_shards_are_served(const lcomm_shards *shards);
+void lcomm_shards_set_served(lcomm_shards *shards, bool served);
+
+/* Does an update make what workers receive? Known on all ranks when vectors are made. */
+bool lcomm_shards_are_updated(const lcomm_shards *shards);
+void lcomm_shards_set_updated(lcomm_shards *shards, bool updated);
+
+/* What a server makes of the result of a round before workers receive it: `values` are those of its
+ * piece of a vector. Not 0: it failed. */
+typedef struct lcomm_shard_round {
+  const lcomm_shard_vector *vector;
+  uint64_t first, count; /* of the vector */
+  float *values;         /* [count] */
+  uint64_t number;
+  uint32_t used; /* workers */
+} lcomm_shard_round;
+typedef int (*lcomm_shard_update)(void *context, const lcomm_shard_round *round);
+
+/* On a server: close the rounds that may close, each by `update` unless that is NULL, on this
+ * thread; where there is none, wait for one, but not for long. Errors are the communicator's. */
+lcomm_status lcomm_shards_serve_rounds(lcomm_comm *comm, lcomm_shard_update update, void *context);
+
+/* Of a server that does not serve, what its codec has left out is in a residual of the vector, as
+ * on workers: take it from there, and put it there again. */
+void lcomm_shard_server_begin(lcomm_shard_vector *vector, float *residual);
+void lcomm_shard_server_end(lcomm_shard_vector *vector, float *residual);
 
 /* -------------------------------------------------------------- who is late */
 

@@ -37,6 +37,7 @@ typedef struct lcomm_shard_sending {
 /* A piece, as its contributor sees it. */
 typedef struct lcomm_shard_piece {
   uint64_t first;
+  uint64_t bytes;            /* see lcomm_shard_cut_piece */
   lcomm_shard_coding coding; /* of the contribution; no element: no piece */
   uint8_t *payload;
   size_t size;
@@ -63,6 +64,7 @@ typedef struct lcomm_shard_result {
   uint8_t *payload;
   size_t size;
   uint32_t used;
+  bool is_ready; /* false: its round is closed, and it is being computed */
 } lcomm_shard_result;
 
 /* The piece that this rank owns. */
@@ -111,13 +113,16 @@ typedef struct lcomm_shard_peer {
 
 struct lcomm_shards {
   lcomm_comm *comm, *service;
+  lcomm_shard_roles roles;
   lcomm_quorum_rule rule;
+  bool served, updated;         /* see lcomm_shards_are_served() and lcomm_shards_are_updated() */
+  bool rounds_wait;             /* for the thread that serves; guarded by `lock` */
   lcomm_shard_vector **vectors; /* by number; NULL: freed */
   uint32_t count, room;
   lcomm_shard_peer *peers;                /* [size] */
   uint64_t saved_bytes[LCOMM_LINK_COUNT]; /* by codecs, of what was sent */
   uint64_t sums, pieces;                  /* whose results this rank has */
-  pthread_mutex_t lock;                   /* of `news` */
+  pthread_mutex_t lock;                   /* of `news`, and `rounds_wait` */
   pthread_cond_t news;                    /* a result is here, or the service has failed */
 };
 
@@ -126,6 +131,9 @@ static inline size_t lcomm_shards_mask(const lcomm_shards *shards) {
 }
 
 /* ------------------------------------------------------------- shards.c */
+
+/* The word of the policy that asks for all this, for sentences. */
+const char *lcomm_shards_word(const lcomm_shards *shards);
 
 /* Wake whoever waits. */
 void lcomm_shards_tell(lcomm_shards *shards);
@@ -161,12 +169,41 @@ bool lcomm_shard_is_payload(const lcomm_format *format, uint64_t count, const ui
 /* All of a contribution of a peer is here. */
 lcomm_status lcomm_shard_owner_take(lcomm_shard_vector *vector, int peer);
 
-/* Close what may close, and answer who waits; *due_s is when to look again, 0: when a message
+/* Does time, or a message that came, let the open round close? Its number. Its contributions do not
+ * change from then on; then the result is computed, which needs no turn, and is ready. */
+bool lcomm_shard_owner_may_close(const lcomm_shard_vector *vector, double now_s);
+uint64_t lcomm_shard_owner_close(lcomm_shard_vector *vector);
+int lcomm_shard_owner_compute(lcomm_shard_vector *vector, uint64_t round, lcomm_shard_update update,
+                              void *context);
+
+/* What is over, and who is waited for too long; *due_s is when to look again, 0: when a message
  * comes. */
-lcomm_status lcomm_shard_owner_close(lcomm_shard_vector *vector, double now_s, double *due_s);
+lcomm_status lcomm_shard_owner_look(lcomm_shard_vector *vector, double now_s, double *due_s);
+
+/* Answer a peer that waits for results that are ready. */
 lcomm_status lcomm_shard_owner_answer(lcomm_shards *shards, int peer);
 
-/* ------------------------------------------------------ shard_vector.c */
+/* ------------------------------------------------------ shard_server.c */
+
+/* The service has looked, and some rounds may close: tell the thread that serves. */
+void lcomm_shards_ask_server(lcomm_shards *shards);
+
+/* ------------------------------------------------------ shard_coding.c */
+
+/* The elements of a piece that begin at `first` of a vector, in a format. MEMORY; what is made is
+ * the caller's. */
+lcomm_status lcomm_shard_coding_make(const lcomm_shard_request *request, const lcomm_format *format,
+                                     uint64_t first, uint64_t count, lcomm_shard_coding *coding);
+
+/* By what a rank contributes to the piece of an owner: exact inside a node. By what owners send
+ * results: exact where there is one node. */
+lcomm_format lcomm_shard_format_between(const lcomm_comm *comm, const lcomm_shard_request *request,
+                                        int rank, int owner);
+lcomm_format lcomm_shard_format_of_results(const lcomm_comm *comm,
+                                           const lcomm_shard_request *request);
+
+/* Bytes of a contribution and a result of the whole vector between nodes, about. */
+uint64_t lcomm_shard_bytes(const lcomm_comm *comm, const lcomm_shard_request *request);
 
 /* values = what a payload says. */
 void lcomm_shard_decode(const lcomm_comm *comm, const lcomm_format *format, uint64_t count,

@@ -172,6 +172,12 @@ lcomm_status lcomm_quorum_check(lcomm_comm *comm, const lcomm_tensor *tensor,
 /* Start a bucket by its vector; end those whose results are here. Errors of the communicator. */
 lcomm_status lcomm_bucket_start_shards(lcomm_bucket *bucket);
 lcomm_status lcomm_buckets_end_shards(lcomm_comm *comm);
+/* tensor_servers.c, with algo=servers. Agree whether servers have an update function; collective,
+ * MISMATCH and transport errors, sticky. May `call` begin or end a step here and now? STATE. Part
+ * of lcomm_destroy: end what servers do for this rank. */
+lcomm_status lcomm_servers_agree(lcomm_comm *comm);
+lcomm_status lcomm_servers_check(lcomm_comm *comm, const char *call);
+lcomm_status lcomm_servers_leave(lcomm_comm *comm);
 /* Wait for a bucket that has started, whatever sums it. */
 lcomm_status lcomm_bucket_wait(lcomm_bucket *bucket);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* Buckets with quorum= of the policy: each is summed by a vector of shards, not by a plan. */
+/* Buckets with quorum= or algo=servers of the policy: each is summed by a vector of shards, not by
+ * a plan. */
 
 #include "libcomm/call/call.h"
 #include "libcomm/engine/backend.h"
@@ -15,16 +16,16 @@ lcomm_status lcomm_quorum_check(lcomm_comm *comm, const lcomm_tensor *tensor,
     return LCOMM_OK;
   }
   if (lcomm_memory_is_on_device(location)) {
-    return lcomm_refuse(
-        comm, LCOMM_ERR_ARGUMENT,
-        "lcomm_tensor_add(%s): with quorum= tensors are in memory of the host; this "
-        "one is on a device",
-        tensor->name);
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_tensor_add(%s): with quorum= or algo=servers tensors are in memory "
+                        "of the host; this "
+                        "one is on a device",
+                        tensor->name);
   }
   if (lcomm_sum_dtype(tensor->dtype) != LCOMM_FLOAT32) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
-                        "lcomm_tensor_add(%s): with quorum= tensors are float32, float16 or "
-                        "bfloat16; this one is %s. Sum it by lcomm_allreduce",
+                        "lcomm_tensor_add(%s): with quorum= or algo=servers tensors are float32, "
+                        "float16 or bfloat16; this one is %s. Sum it by lcomm_allreduce",
                         tensor->name, lcomm_dtype_name(tensor->dtype));
   }
   return LCOMM_OK;
@@ -47,6 +48,7 @@ static lcomm_status make_shards(lcomm_bucket *bucket) {
   lcomm_comm *comm = bucket->comm;
   lcomm_shard_request request = {.count = bucket->count,
                                  .op = bucket->op,
+                                 .exact_results = lcomm_shards_are_updated(comm->deferred.shards),
                                  .segment_ends = bucket->ef.request.segment_ends,
                                  .segments = bucket->ef.request.segments};
   LCOMM_TRY(choose_format(bucket, &request.format));
@@ -61,6 +63,8 @@ static lcomm_status make_shards(lcomm_bucket *bucket) {
 /* No rank contributes before all have the vectors. */
 lcomm_status lcomm_buckets_make_shards(lcomm_comm *comm) {
   int32_t made = 1;
+  LCOMM_TRY(lcomm_shards_have_servers(comm->deferred.shards) ? lcomm_servers_agree(comm)
+                                                             : LCOMM_OK);
   for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
     lcomm_bucket *bucket = &comm->tensors->buckets[i];
     LCOMM_TRY(bucket->shards ? LCOMM_OK : make_shards(bucket));
@@ -75,6 +79,7 @@ lcomm_status lcomm_buckets_make_shards(lcomm_comm *comm) {
 
 lcomm_status lcomm_bucket_start_shards(lcomm_bucket *bucket) {
   float *values = (float *)(void *)lcomm_bucket_summed(bucket);
+  lcomm_shards_set_served(bucket->comm->deferred.shards, true);
   return lcomm_shard_sum_begin(bucket->shards, values, bucket->ef.state.feedback->residual.now);
 }
 

@@ -59,6 +59,7 @@ static lcomm_status start_ready(lcomm_comm *comm) {
 lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
   LCOMM_TRY(lcomm_tensor_check(comm, tensor, "lcomm_tensor_ready"));
   LCOMM_TRY((lcomm_status)atomic_load(&comm->errors.status));
+  LCOMM_TRY(lcomm_servers_check(comm, "lcomm_tensor_ready"));
   LCOMM_TRY(check_takes_part(comm, tensor));
   LCOMM_TRY(check_alone_in_step(comm, tensor));
   atomic_store(&comm->deferred.open, true);
@@ -132,7 +133,10 @@ static lcomm_status finish_step(lcomm_comm *comm) {
     return status;
   }
   lcomm_auto_watch_wait(comm);
-  status = check_all_ready(comm);
+  status = lcomm_servers_check(comm, "lcomm_tensors_wait");
+  if (status == LCOMM_OK) {
+    status = check_all_ready(comm);
+  }
   if (status == LCOMM_OK) {
     status = lcomm_tensors_plan(comm);
   }

@@ -133,6 +133,8 @@ static int done;
   X(lcomm_abort, (c, "why"), "lcomm_abort")                                                        \
   X(lcomm_tensors_wait, (c), "lcomm_tensors_wait")                                                 \
   X(lcomm_tensors_discard, (c), "lcomm_tensors_discard")                                           \
+  X(lcomm_server_run, (c, NULL, NULL), "lcomm_server_run")                                         \
+  X(lcomm_server_end, (c), "lcomm_server_end")                                                     \
   X(lcomm_guard_set, (c, NULL, NULL), "lcomm_guard_set")                                           \
   X(lcomm_stats_reset, (c), "lcomm_stats_reset")                                                   \
   X(lcomm_device_step_by_step, (c), "lcomm_device_step_by_step")
@@ -457,6 +459,7 @@ static void every_public_function_is_in_a_table(void **state) {
   assert_true(check_header("libcomm/include/libcomm_tensors.h") > 15);
   assert_true(check_header("libcomm/include/libcomm_interpose.h") > 10);
   assert_true(check_header("libcomm/include/libcomm_residuals.h") > 10);
+  assert_true(check_header("libcomm/include/libcomm_servers.h") > 2);
   assert_true(check_header("libcomm/include/libcomm_types.h") > 3);
 }
 

@@ -356,7 +356,7 @@ static void words_must_be_known_and_given_once(void **state) {
       "unknown key 'foo'; expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, "
       "rack, pipe, min, "
       "exempt, warmup, ramp, momentum, adam, clip, undo, nonfinite, scope, bucket, algo, check, "
-      "match, step, guard, quorum, late;");
+      "match, step, guard, quorum, late, servers;");
   expect_refusal("NET=int8", 1, "unknown key 'NET'");
   expect_refusal("=int8", 1, "unknown key ''");
   expect_refusal("  int8", 3, "unknown key 'int8'");
@@ -497,7 +497,8 @@ static void algorithms_have_names(void **state) {
   assert_string_equal(lcomm_algorithm_name(LCOMM_ALGO_GATHER), "gather");
   assert_string_equal(lcomm_algorithm_name(LCOMM_ALGO_DOUBLING), "doubling");
   assert_string_equal(lcomm_algorithm_name(LCOMM_ALGO_HALVING), "halving");
-  assert_string_equal(lcomm_algorithm_name((lcomm_algorithm)6), "unknown algorithm");
+  assert_string_equal(lcomm_algorithm_name(LCOMM_ALGO_SERVERS), "servers");
+  assert_string_equal(lcomm_algorithm_name((lcomm_algorithm)7), "unknown algorithm");
 }
 
 static const struct CMUnitTest tests[] = {

@@ -37,7 +37,7 @@ static double draw_step_s(world *it, int rank) {
 }
 
 static void begin(world *it, int ranks, int needed, double late_s, unsigned kept, uint64_t seed) {
-  lcomm_quorum_rule rule = {ranks, needed, late_s, kept};
+  lcomm_quorum_rule rule = {ranks, needed, late_s, kept, NULL};
   memset(it, 0, sizeof *it);
   it->random = seed * 2 + 1;
   assert_true(lcomm_quorum_make(&it->quorum, &rule));
@@ -145,7 +145,7 @@ static void all_are_used_where_all_are_needed(void **state) {
 
 static lcomm_quorum quorum_of(int ranks, int needed, double late_s, unsigned kept) {
   lcomm_quorum quorum;
-  lcomm_quorum_rule rule = {ranks, needed, late_s, kept};
+  lcomm_quorum_rule rule = {ranks, needed, late_s, kept, NULL};
   assert_true(lcomm_quorum_make(&quorum, &rule));
   return quorum;
 }
@@ -201,11 +201,34 @@ static void a_rank_that_was_not_answered_is_refused(void **state) {
   lcomm_quorum_free(&it);
 }
 
+static void a_rank_that_is_apart_is_not_waited_for(void **state) {
+  (void)state;
+  static const uint8_t apart[1] = {1};
+  lcomm_quorum_rule rule = {3, 2, 1000, 1, apart};
+  lcomm_quorum it;
+  double since_s = 0;
+  assert_true(lcomm_quorum_make(&it, &rule));
+  for (int round = 0; round < 5; round++) {
+    assert_int_equal(lcomm_quorum_contribute(&it, 2, round), LCOMM_QUORUM_COUNTS);
+    assert_int_equal(lcomm_quorum_awaits(&it, &since_s), 1);
+    assert_false(lcomm_quorum_may_close(&it, round));
+    assert_int_equal(lcomm_quorum_contribute(&it, 1, round), LCOMM_QUORUM_COUNTS);
+    assert_true(lcomm_quorum_due_s(&it) <= 0);
+    assert_true(lcomm_quorum_may_close(&it, round));
+    lcomm_quorum_close(&it);
+    assert_int_equal(lcomm_quorum_used(&it, (uint64_t)round)[0], 6);
+    lcomm_quorum_answered(&it, 1);
+    lcomm_quorum_answered(&it, 2);
+  }
+  lcomm_quorum_free(&it);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_contribution_is_used_once_or_returned_once),
     cmocka_unit_test(all_are_used_where_all_are_needed),
     cmocka_unit_test(a_round_waits_for_the_late_ones_for_a_while),
     cmocka_unit_test(a_rank_that_is_far_behind_is_waited_for_and_named),
     cmocka_unit_test(a_rank_that_was_not_answered_is_refused),
+    cmocka_unit_test(a_rank_that_is_apart_is_not_waited_for),
 };
 RUN_TESTS(tests)

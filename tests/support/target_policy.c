@@ -208,6 +208,8 @@ static void check_equal(const lcomm_policy *a, const lcomm_policy *b) {
   fuzz_require(a->quorum.ranks == b->quorum.ranks && a->quorum.percent == b->quorum.percent &&
                    a->quorum.late_ms == b->quorum.late_ms,
                "a quorum survives its text");
+  fuzz_require(memcmp(&a->quorum.servers, &b->quorum.servers, sizeof a->quorum.servers) == 0,
+               "servers survive their text");
   check_equal_rules(a, b);
 }
 

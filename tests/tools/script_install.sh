@@ -33,7 +33,7 @@ expect make_refuses_before_it_builds bash -c '! make -s PREFIX=somewhere install
 expect it_installs add "$prefix"
 for file in lib/libcomm.so lib/libcomm.a lib/libcomm-mpi.so lib/libcomm/libcomm-nccl.so lib/pkgconfig/libcomm.pc \
   lib/cmake/libcomm/libcomm-config.cmake include/libcomm.h include/libcomm_mpi.h \
-  include/libcomm_collectives.h include/libcomm_pairs.h include/libcomm_stats.h include/libcomm_tensors.h include/libcomm_residuals.h include/libcomm_elastic.h \
+  include/libcomm_collectives.h include/libcomm_pairs.h include/libcomm_stats.h include/libcomm_tensors.h include/libcomm_servers.h include/libcomm_residuals.h include/libcomm_elastic.h \
   share/doc/libcomm/LICENSE share/doc/libcomm/CHANGES.md share/doc/libcomm/examples/sum_env.c \
   share/man/man7/libcomm-environment.7; do
   expect "there_is_${file##*/}" test -s "$there/$file"
