@@ -490,7 +490,7 @@ bench-%: deps-bench ## run a benchmark of those below, bench-slice say: ARGS
 
 .PHONY: bench-built
 bench-built: $(if $(filter door,$(BENCH)),$(filter %/client_train,$(CLIENTS))) \
-  $(if $(filter async,$(BENCH)),$(BUILD)/tests/shards/mpi_quorum_time) \
+  $(if $(filter async,$(BENCH)),$(addprefix $(BUILD)/tests/shards/,mpi_quorum_time mpi_servers_time)) \
   $(if $(filter nccl,$(BENCH)),$(addprefix $(BUILD)/tests/interpose/nccl/,test_nccl_forward mpi_nccl_over mpi_nccl_time) $(NCCL_INTERPOSER) $(STAND_INS))
 	@mkdir -p build/bench
 	@BUILD=$(BUILD) MPI='$(MPI_NAME)' BENCH_COMMAND='make bench-$(BENCH)$(if $(ARGS), ARGS="$(ARGS)")' tools/bench/$(BENCH) $(ARGS)

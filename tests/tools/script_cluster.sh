@@ -34,6 +34,13 @@ expect cluster_comes_up test $rc -eq 0
 expect cluster_status_tells_shape test "$(cluster status)" = "cluster $own: 2 hosts x 2 slots at 100mbit"
 expect cluster_bad_rate_is_refused ends_with 2 cluster up --rate fast
 expect cluster_bad_offloads_are_refused ends_with 2 cluster up --offloads some
+link_rate() { tc -n "lcomm-$own-host$1" qdisc show dev eth0 | sed -nE 's/.* rate ([^ ]+) .*/\1/p'; }
+cluster link 1 30mbit
+expect cluster_gives_one_host_another_link test "$(link_rate 0) $(link_rate 1)" = "100Mbit 30Mbit"
+cluster up --hosts 2 --rate 100mbit --slots 2 >/dev/null
+expect cluster_up_makes_all_links_alike test "$(link_rate 0) $(link_rate 1)" = "100Mbit 100Mbit"
+expect cluster_link_of_no_host_is_refused ends_with 2 cluster link 2 30mbit
+expect cluster_link_of_a_bad_rate_is_refused ends_with 2 cluster link 1 fast
 # segments TCP may hand over at once
 segments() { cluster exec "$1" ip -d link show eth0 2>/dev/null | sed -nE 's/.*gso_max_segs ([0-9]+).*/\1/p'; }
 expect cluster_offloads_are_on test "$(segments 0)" -gt 1
