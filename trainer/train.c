@@ -11,6 +11,7 @@
 #include "trainer/train_elastic.h"
 #include "trainer/train_report.h"
 #include "trainer/train_save.h"
+#include "trainer/train_servers.h"
 
 /* Train a network on many ranks. Every rank has the same weights and works on its own samples,
  * which are images or windows of text:
@@ -156,11 +157,13 @@ static training training_of(const options *chosen) {
 /* There is a communicator; `why` may hold a failure of this rank. The buffers of the gradients live
  * until the communicator is destroyed. Returns what became of it. */
 static lcomm_status train_and_tear_down(training *self, failure *why) {
-  if (train_with_records(self, why)) {
+  servers_part(self, why); /* a failure is shared by what follows */
+  if ((lcomm_is_server(self->served) ? servers_serve : train_with_records)(self, why)) {
     failure_print(lcomm_rank(self->comm), why);
     training_give_up(self, why);
   }
   lcomm_status status = pipeline_disconnect(&self->pipe);
+  status = first_error(lcomm_destroy(self->served), status); /* servers go home */
   status = first_error(lcomm_destroy(self->comm), status);
   training_tear_down(self);
   return status;

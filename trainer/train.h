@@ -34,7 +34,8 @@ typedef struct step_now {
 /* Everything one rank needs to train. train.c owns it, reports read it. */
 typedef struct training {
   const options *chosen;
-  lcomm_comm *comm;
+  lcomm_comm *comm;   /* of the ranks that train */
+  lcomm_comm *served; /* with servers: of these ranks and the servers, see train_servers.h */
   peers ranks;
   task task;
   model net;
@@ -94,13 +95,22 @@ static inline lcomm_comm *replicas_comm(const training *of) {
   return of->pipe.replicas ? of->pipe.replicas : of->comm;
 }
 
-/* All communicators of this rank; returns how many there are. */
+/* The communicator of the whole job, which has its policy; and that of the gradients. */
+static inline lcomm_comm *whole_comm(const training *of) {
+  return of->served ? of->served : of->comm;
+}
+static inline lcomm_comm *gradients_comm(const training *of) {
+  return of->served ? of->served : replicas_comm(of);
+}
+
+/* All communicators of this rank; returns how many there are. With servers there are no stages. */
 enum { TRAINING_COMMS = 3 };
 static inline int training_comms(const training *of, lcomm_comm *all[TRAINING_COMMS]) {
+  bool staged = of->pipe.replicas && of->pipe.stages;
   all[0] = of->comm;
-  all[1] = of->pipe.replicas;
+  all[1] = of->served ? of->served : of->pipe.replicas;
   all[2] = of->pipe.stages;
-  return of->pipe.replicas && of->pipe.stages ? TRAINING_COMMS : 1;
+  return staged ? TRAINING_COMMS : of->served ? 2 : 1;
 }
 
 /* All ranks together. */
@@ -145,8 +155,8 @@ model_ready training_keep_gradients, training_send_gradients;
 /* The step of a pipeline, up to the averages, and the loss of all ranks together. */
 int pipeline_step(training *self, bool *spoilt, failure *why);
 
-/* After a failure of a pipeline: where a communicator has failed, ranks that wait in another one
- * are told. */
+/* After a failure of a pipeline, or with servers: where a communicator has failed, ranks that wait
+ * in another one are told. */
 void training_give_up(training *self, const failure *why);
 
 /* After gradients_wait() or shard_wait(): step the weights, or skip the step if `spoilt`. */

@@ -12,7 +12,7 @@ bool late_asks_all(const training *self) {
 
 bool late_leaves_out(const training *self) {
   uint64_t steps = 0;
-  return self->late.may_be && lcomm_behind(self->comm, &steps) == LCOMM_OK && steps > 0;
+  return self->late.may_be && lcomm_behind(gradients_comm(self), &steps) == LCOMM_OK && steps > 0;
 }
 
 lcomm_status late_average(training *self) {

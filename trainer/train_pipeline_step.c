@@ -126,9 +126,9 @@ static int agree(training *self, bool *spoilt, failure *why) {
 
 void training_give_up(training *self, const failure *why) {
   lcomm_comm *all[TRAINING_COMMS];
-  bool failed = false;
+  bool failed = self->served && self->step == 0; /* servers wait for the first step */
   int count = training_comms(self, all);
-  for (int i = 0; i < count && is_pipelined(self); i++) {
+  for (int i = 0; i < count && count > 1; i++) {
     failed |= lcomm_progress(all[i]) != LCOMM_OK;
   }
   for (int i = 0; i < count && failed; i++) {

@@ -13,7 +13,7 @@
 
 /* Bytes that left a rank, on the links the table is about. */
 static double table_bytes(const training *of, const uint64_t *bytes) {
-  if (lcomm_nodes(of->comm) > 1) {
+  if (lcomm_nodes(whole_comm(of)) > 1) {
     return (double)bytes[LCOMM_LINK_NET];
   }
   uint64_t sum = 0;
@@ -80,7 +80,7 @@ static void say_saving(const results *run, lcomm_link link) {
 }
 
 static void say_traffic(const training *of, const results *run) {
-  bool between_nodes = lcomm_nodes(of->comm) > 1;
+  bool between_nodes = lcomm_nodes(whole_comm(of)) > 1;
   if (between_nodes) {
     say_sent(run, LCOMM_LINK_NET, "between nodes");
     say_saving(run, LCOMM_LINK_NET);
@@ -112,12 +112,12 @@ static void say_communication(const training *of, const results *run) {
   }
   printf("  %-14s %.0f %% of it hid behind backward; each rank waited %.1f s of %.1f s\n",
          "communication", 100.0 * results_hidden(run), exposed_s, run->trained_s);
-  if (policy_compresses(lcomm_policy_string(of->comm)) && kept > 0.0) {
+  if (policy_compresses(lcomm_policy_string(whole_comm(of))) && kept > 0.0) {
     printf(
         "  %-14s cost each rank %.2f s to encode, decode and sum (%.1f %% of training), and kept\n"
         "  %-14s %.2f MB off the links%s\n",
         "compression", coding_s, 100.0 * coding_s / run->trained_s, "", kept / SCREEN_MEGA,
-        lcomm_nodes(of->comm) > 1 ? " between nodes" : "");
+        lcomm_nodes(whole_comm(of)) > 1 ? " between nodes" : "");
   }
 }
 
@@ -142,7 +142,7 @@ static void say_checked(const lcomm_guard_figures *found) {
 
 static void say_guard(const training *of) {
   lcomm_stats stats;
-  lcomm_comm *comm = replicas_comm(of);
+  lcomm_comm *comm = gradients_comm(of);
   if (lcomm_stats_get(comm, &stats) != LCOMM_OK || stats.guard_checks == 0) {
     return;
   }

@@ -154,8 +154,9 @@ bool policy_compresses(const char *policy);
 bool policy_keeps_residuals(const char *policy);
 bool policy_discards(const char *policy);
 
-/* Do steps not wait for all ranks (quorum=)? */
+/* Do steps not wait for all ranks (quorum=)? Do servers average gradients (algo=servers)? */
 bool policy_has_quorum(const char *policy);
+bool policy_has_servers(const char *policy);
 
 /* -------------------------------------------------------- log, for programs
  * One JSON object per line. "event" says which (config, step, guard, epoch, saved, resumed,

@@ -36,7 +36,7 @@ void report_auto(const training *of, const char *first, const char *indent) {
   char plan[PLAN_SIZE], text[PLAN_SIZE];
   uint64_t most = BUCKET_BYTES / sizeof(float);
   uint64_t count = of->net.weight_count < most ? of->net.weight_count : most;
-  lcomm_comm *comm = replicas_comm(of);
+  lcomm_comm *comm = gradients_comm(of);
   if (report_auto_acts(lcomm_policy_string(comm), lcomm_nodes(comm)) &&
       lcomm_plan_print(comm, count, LCOMM_FLOAT32, 1, plan, sizeof plan) == LCOMM_OK) {
     report_auto_words(plan, indent, text, sizeof text);

@@ -135,8 +135,8 @@ void log_config(const training *of) {
   put_whole(file, text ? "train_windows" : "train_images", of->task.train_count);
   put_whole(file, text ? "test_windows" : "test_images", of->task.test_count);
   put_whole(file, "ranks", (uint64_t)of->ranks.size);
-  put_whole(file, "nodes", (uint64_t)lcomm_nodes(of->comm));
-  put_text(file, "policy", lcomm_policy_string(of->comm));
+  put_whole(file, "nodes", (uint64_t)lcomm_nodes(whole_comm(of)));
+  put_text(file, "policy", lcomm_policy_string(whole_comm(of)));
   put_text(file, "optimizer", optimizer_name(chosen->optimizer));
   put_real(file, "lr", (double)chosen->rate);
   put_real(file, "momentum", (double)chosen->momentum);
@@ -262,7 +262,7 @@ void log_change(const training *of, const change *what) {
   put_whole(file, "left", (uint64_t)what->left);
   put_whole(file, "joined", (uint64_t)what->joined);
   put_whole(file, "ranks", (uint64_t)of->ranks.size);
-  put_whole(file, "nodes", (uint64_t)lcomm_nodes(of->comm));
+  put_whole(file, "nodes", (uint64_t)lcomm_nodes(whole_comm(of)));
   put_whole(file, "samples_used", of->deal.used);
   put_whole(file, "batch", (uint64_t)of->deal.batch);
   put_whole(file, "accumulate", (uint64_t)of->deal.accumulate);

@@ -70,9 +70,9 @@ void put_origin(FILE *file, const training *of) {
   } else {
     fprintf(file, ",\"delay_ms\":null");
   }
-  put_known(file, "transport", lcomm_transports(of->comm, text, sizeof text));
-  int hosts = count_hosts(of->comm, text);
+  put_known(file, "transport", lcomm_transports(whole_comm(of), text, sizeof text));
+  int hosts = count_hosts(whole_comm(of), text);
   fprintf(file, hosts > 0 ? ",\"hosts\":%d" : ",\"hosts\":null", hosts);
-  put_known(file, "interface", lcomm_interfaces(of->comm, text, sizeof text));
+  put_known(file, "interface", lcomm_interfaces(whole_comm(of), text, sizeof text));
   fputc('}', file);
 }

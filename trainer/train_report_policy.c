@@ -268,6 +268,12 @@ bool policy_has_quorum(const char *policy) {
   return quorum[0] != '\0';
 }
 
+bool policy_has_servers(const char *policy) {
+  char servers[VALUE_SIZE];
+  find_value(policy, "servers", "", servers);
+  return servers[0] != '\0';
+}
+
 bool policy_discards(const char *policy) {
   char nonfinite[VALUE_SIZE];
   find_value(policy, "nonfinite", "report", nonfinite);

@@ -84,9 +84,14 @@ static void say_step(const training *of) {
 /* Tensors know their codecs; reduce-scatters follow the same policy under the same names. Nodes are
  * those of the ranks that average gradients. */
 static void say_policy(const training *of, int nodes) {
-  const char *policy = lcomm_policy_string(of->comm);
+  const char *policy = lcomm_policy_string(whole_comm(of));
   char words[WORDS_SIZE];
   printf("  policy    %s\n", policy);
+  if (of->served) {
+    int servers = lcomm_size(of->served) - of->ranks.size;
+    printf(SCREEN_INDENT "%d server%s beside them average%s the gradients\n", servers,
+           screen_plural(servers), servers == 1 ? "s" : "");
+  }
   if (is_sharded(of)) {
     printf(SCREEN_INDENT "for %d reduce-scatters; weights come back exact\n",
            of->shard.plan.bucket_count);
@@ -118,7 +123,7 @@ void report_start(const training *of) {
   if (of->ranks.rank != 0) {
     return;
   }
-  int nodes = lcomm_nodes(of->comm);
+  int nodes = lcomm_nodes(whole_comm(of));
   char count[SCREEN_COUNT_SIZE];
   printf("%slibcomm trainer%s: %d rank%s on %d node%s learn to ", screen_bold(), screen_plain(),
          of->ranks.size, screen_plural(of->ranks.size), nodes, screen_plural(nodes));
@@ -132,7 +137,7 @@ void report_start(const training *of) {
   if (of->resumed[0]) {
     printf("  resumed   from %s: epoch %d, step %" PRIu64 "\n", of->resumed, of->epoch, of->step);
   }
-  say_policy(of, lcomm_nodes(replicas_comm(of)));
+  say_policy(of, lcomm_nodes(gradients_comm(of)));
   report_memory(of, "  memory    ");
   printf("\n%s%5s %8s %13s %9s %16s %11s %7s %7s%s\n", screen_bold(), "epoch", "loss",
          task_is_text(&of->task) ? "bits per byte" : "test accuracy", "samples/s",

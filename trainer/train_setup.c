@@ -78,7 +78,7 @@ static int divide_optimizer(training *self) {
 
 /* Who sends momentum has an optimiser that takes it. */
 static int check_momentum(const training *self, failure *why) {
-  const char *policy = lcomm_policy_string(self->comm);
+  const char *policy = lcomm_policy_string(whole_comm(self));
   bool takes = self->chosen->optimizer == OPTIMIZER_ONEBIT_ADAM;
   if (takes != policy_sends_momentum(policy)) {
     return failure_set_common(why, EXIT_SETUP,
@@ -101,7 +101,7 @@ static int make_optimizer(training *self, failure *why) {
   if (check_momentum(self, why)) {
     return -1;
   }
-  bool kept = policy_keeps_momentum(lcomm_policy_string(self->comm));
+  bool kept = policy_keeps_momentum(lcomm_policy_string(whole_comm(self)));
   size_t count = is_sharded(self) ? self->shard.plan.count : self->net.weight_count;
   if (optimizer_create_on(self->net.on, chosen->optimizer, count, kept ? 0.0f : chosen->momentum,
                           &self->optimizer) ||
@@ -238,23 +238,30 @@ static int share_weights(training *self, failure *why) {
   return 0;
 }
 
-/* Of shards each rank steps its own, of stages each has a part: all are waited for. */
-static int check_quorum(const training *self, failure *why) {
-  if (!is_sharded(self) && !is_pipelined(self)) {
-    return 0;
+/* Of shards each rank steps its own, of stages each has a part: all are waited for. A checkpoint
+ * has what all ranks remember, and servers are ranks that take no part in it. */
+static int check_owners(const training *self, failure *why) {
+  const char *word = self->served ? "algo=servers" : "quorum=";
+  if (is_sharded(self) || is_pipelined(self)) {
+    return failure_set_common(why, EXIT_SETUP, "%s does not go with %s, whose steps need all ranks",
+                              word, is_sharded(self) ? "--shard" : "--pipeline");
   }
-  return failure_set_common(why, EXIT_SETUP,
-                            "quorum= does not go with %s, whose steps need all ranks",
-                            is_sharded(self) ? "--shard" : "--pipeline");
+  if (self->served && (self->chosen->save || self->chosen->resume)) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "algo=servers does not go with --save and --resume: servers remember "
+                              "a part of what error feedback left out, and save nothing");
+  }
+  return 0;
 }
 
 /* What a step that is skipped leaves in error feedback would be sent in the steps that follow, so
  * libcomm discards it. */
 static int complete_policy(training *self, failure *why) {
   char policy[POLICY_SIZE];
-  const char *given = lcomm_policy_string(self->comm);
-  if (policy_has_quorum(given)) { /* ranks come to a step at different times, and undo none */
-    return check_quorum(self, why);
+  const char *given = lcomm_policy_string(whole_comm(self));
+  if (policy_has_quorum(given) || self->served) { /* ranks come to a step at different times, and
+                                                   * undo none */
+    return check_owners(self, why);
   }
   if (!policy_keeps_residuals(given) || policy_discards(given)) {
     return 0;
@@ -265,14 +272,14 @@ static int complete_policy(training *self, failure *why) {
 }
 
 int training_register(training *self, failure *why) {
-  lcomm_comm *comm = replicas_comm(self);
+  lcomm_comm *comm = gradients_comm(self);
   const char *policy = lcomm_policy_string(comm);
   lcomm_status status = lcomm_guard_set(comm, log_guard, self);
   if (peers_check(comm, status, "asking for the guard's figures", why)) {
     return -1;
   }
   self->late.may_be = policy_has_quorum(policy);
-  self->discards = policy_keeps_residuals(policy) || self->late.may_be;
+  self->discards = policy_keeps_residuals(policy) || self->late.may_be || self->served;
   int failed = is_sharded(self) ? shard_register(&self->shard, policy_compresses(policy), why)
                                 : gradients_register(&self->gradients, comm, &self->net, why);
   return failed || training_scale(self, why) || training_publish(self, why) ? -1 : 0;

@@ -85,7 +85,7 @@ static double accumulate(training *self) {
 /* Backward of the last batch, and the averages. `spoilt`: they hold NaN or Inf. */
 static lcomm_status average(training *self, bool *spoilt) {
   lcomm_status status;
-  overlap_begin(&self->overlap, self->comm);
+  overlap_begin(&self->overlap, gradients_comm(self));
   if (is_sharded(self)) {
     shard_begin(&self->shard, self->scale.factor);
     model_backward(&self->net, self->deal.batch, training_send_gradients, self);
@@ -96,9 +96,9 @@ static lcomm_status average(training *self, bool *spoilt) {
     model_backward(&self->net, self->deal.batch, training_send_gradients, self);
     overlap_waits(&self->overlap);
     status = gradients_wait(&self->gradients);
-    *spoilt = lcomm_tensors_not_finite(self->comm) > 0;
+    *spoilt = lcomm_tensors_not_finite(gradients_comm(self)) > 0;
   }
-  overlap_ends(&self->overlap, self->comm);
+  overlap_ends(&self->overlap, gradients_comm(self));
   return status;
 }
 
@@ -137,7 +137,7 @@ static int average_batches(training *self, bool *spoilt, failure *why) {
   /* A rank that leaves the step out has no loss of its own: that of its last step stands. */
   if (late_leaves_out(self)) {
     lcomm_status left_out = late_average(self);
-    *spoilt = lcomm_tensors_not_finite(self->comm) > 0;
+    *spoilt = lcomm_tensors_not_finite(gradients_comm(self)) > 0;
     return peers_check(self->comm, left_out, "averaging the gradients", why);
   }
   bool each = self->deal.accumulate > 1 && self->chosen->shard == SHARD_GRADIENTS;

@@ -79,6 +79,11 @@ static bool simulate_one(const simulate_study *study, lcomm_topo *topo, simulate
     snprintf(it->why, sizeof it->why, "%s", error.text);
     return false;
   }
+  if (lcomm_policy_has_servers(&policy)) {
+    snprintf(it->why, sizeof it->why,
+             "sums by algo=servers follow no plan, which is what is simulated");
+    return false;
+  }
   tell_costs(&settings, &study->speeds, it->link < o->link_count, topo);
   simulate_world_request request = {.topo = topo,
                                     .policy = &policy,

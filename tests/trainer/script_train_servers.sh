@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the libcomm authors
+#
+# Trainings whose gradients servers average: the workers end with equal replicas, and servers with them.
+set -u
+
+# shellcheck source=tests/support/train_script.sh
+. "$(dirname "$0")/../support/train_script.sh"
+export LCOMM_NODES=2
+
+# train RANKS POLICY [OPTION...]: 40 steps of 4 workers with --images 2560, 80 of 2
+train() { run "$1" --model mlp --images 2560 --epochs 1 --batch 16 --policy "${@:2}"; }
+has() { grep -qE -- "$1" out; }
+
+expect a_training_of_four_ranks_ends train 4 "net=none"
+loss=$(final loss)
+expect four_workers_and_two_servers_end train 6 "net=none algo=servers servers=0,5"
+expect with_the_same_loss close "$loss" "$(final loss)" 1
+expect their_replicas_are_equal has '^  replicas +identical on all ranks'
+expect the_first_screen_counts_servers has '2 servers beside them average the gradients'
+expect only_workers_train has '4 ranks on 2 nodes'
+expect a_server_of_int8_gradients_ends train 5 "net=int8+ef min=1 algo=servers servers=0"
+expect its_workers_have_nearly_that_loss close "$loss" "$(final loss)" 5
+expect its_bytes_are_counted has '^  between nodes +[0-9.]+ MB sent, float32 would have sent [0-9.]+ MB: 3\.[0-9] times less'
+expect servers_of_a_quorum_end train 6 "net=none algo=servers servers=nodes:1 quorum=2"
+expect transformers_are_served run 4 --model gpt-nano --images 320 --batch 2 --epochs 1 --policy "net=none algo=servers servers=3"
+expect its_replicas_are_equal has '^  replicas +identical on all ranks'
+expect shards_are_refused test "$(train 4 "algo=servers servers=0" --shard optimizer; grep -c 'algo=servers does not go with --shard' out)" -ge 1
+expect checkpoints_are_refused test "$(train 4 "algo=servers servers=0" --save there; grep -c 'algo=servers does not go with --save' out)" -ge 1
+exit $((failures > 0))
