@@ -27,11 +27,11 @@ int lcomm_shards_servers(const lcomm_shards *shards) {
 }
 
 bool lcomm_shards_are_served(const lcomm_shards *shards) {
-  return shards && shards->served;
+  return shards && atomic_load(&shards->served);
 }
 
 void lcomm_shards_set_served(lcomm_shards *shards, bool served) {
-  shards->served = served && lcomm_shards_have_servers(shards);
+  atomic_store(&shards->served, served && lcomm_shards_have_servers(shards));
 }
 
 bool lcomm_shards_are_updated(const lcomm_shards *shards) {

@@ -115,7 +115,8 @@ struct lcomm_shards {
   lcomm_comm *comm, *service;
   lcomm_shard_roles roles;
   lcomm_quorum_rule rule;
-  bool served, updated;         /* see lcomm_shards_are_served() and lcomm_shards_are_updated() */
+  atomic_bool served;           /* see lcomm_shards_are_served() */
+  bool updated;                 /* see lcomm_shards_are_updated() */
   bool rounds_wait;             /* for the thread that serves; guarded by `lock` */
   lcomm_shard_vector **vectors; /* by number; NULL: freed */
   uint32_t count, room;

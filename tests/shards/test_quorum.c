@@ -13,6 +13,10 @@
 enum { ROUNDS = 200, RANKS_MOST = 64 };
 static const double STEP_S = 0.001;
 
+/* Servers: the first rank, or none. */
+static const uint8_t *apart;
+static const uint8_t first_rank[(RANKS_MOST + 7) / 8] = {1};
+
 typedef struct world {
   lcomm_quorum quorum;
   uint64_t random;
@@ -37,7 +41,7 @@ static double draw_step_s(world *it, int rank) {
 }
 
 static void begin(world *it, int ranks, int needed, double late_s, unsigned kept, uint64_t seed) {
-  lcomm_quorum_rule rule = {ranks, needed, late_s, kept, NULL};
+  lcomm_quorum_rule rule = {ranks, needed, late_s, kept, apart};
   memset(it, 0, sizeof *it);
   it->random = seed * 2 + 1;
   assert_true(lcomm_quorum_make(&it->quorum, &rule));
@@ -57,7 +61,7 @@ static uint64_t set_of(const world *it, uint64_t round) {
 
 /* A rank whose contribution is there waits; the others come when their time is there. */
 static void let_them_come(world *it) {
-  for (int rank = 0; rank < it->quorum.rule.ranks; rank++) {
+  for (int rank = apart != NULL; rank < it->quorum.rule.ranks; rank++) {
     const lcomm_quorum_rank *known = &it->quorum.ranks[rank];
     if (known->came > known->answered || known->came == ROUNDS || it->comes_s[rank] > it->now_s) {
       continue;
@@ -107,7 +111,7 @@ static void run(world *it) {
     close_rounds(it);
     answer(it);
     all_over = true;
-    for (int rank = 0; rank < ranks; rank++) {
+    for (int rank = apart != NULL; rank < ranks; rank++) {
       all_over &= it->quorum.ranks[rank].answered == ROUNDS;
     }
   }
@@ -130,6 +134,26 @@ static void every_contribution_is_used_once_or_returned_once(void **state) {
       lcomm_quorum_free(&it.quorum);
     }
   }
+}
+
+static void servers_use_every_contribution_of_workers_once_or_return_it(void **state) {
+  (void)state;
+  static const int sizes[] = {2, 3, 8, 33, 64};
+  static world it;
+  apart = first_rank;
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (int spare = 0; spare < 3 && spare < sizes[i] - 1; spare++) {
+      begin(&it, sizes[i], sizes[i] - 1 - spare, 0, 4, 17 + (uint64_t)(sizes[i] + spare));
+      run(&it);
+      assert_true(it.begun[0] == 0 && it.used[0] == 0 && it.returned[0] == 0);
+      for (int rank = 1; rank < sizes[i]; rank++) {
+        assert_true(it.used[rank] + it.returned[rank] == ROUNDS);
+        assert_true(spare > 0 || it.returned[rank] == 0);
+      }
+      lcomm_quorum_free(&it.quorum);
+    }
+  }
+  apart = NULL;
 }
 
 static void all_are_used_where_all_are_needed(void **state) {
@@ -203,8 +227,7 @@ static void a_rank_that_was_not_answered_is_refused(void **state) {
 
 static void a_rank_that_is_apart_is_not_waited_for(void **state) {
   (void)state;
-  static const uint8_t apart[1] = {1};
-  lcomm_quorum_rule rule = {3, 2, 1000, 1, apart};
+  lcomm_quorum_rule rule = {3, 2, 1000, 1, first_rank};
   lcomm_quorum it;
   double since_s = 0;
   assert_true(lcomm_quorum_make(&it, &rule));
@@ -225,6 +248,7 @@ static void a_rank_that_is_apart_is_not_waited_for(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_contribution_is_used_once_or_returned_once),
+    cmocka_unit_test(servers_use_every_contribution_of_workers_once_or_return_it),
     cmocka_unit_test(all_are_used_where_all_are_needed),
     cmocka_unit_test(a_round_waits_for_the_late_ones_for_a_while),
     cmocka_unit_test(a_rank_that_is_far_behind_is_waited_for_and_named),

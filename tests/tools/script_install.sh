@@ -170,6 +170,7 @@ END
   [ $how = by_pkg_config ] || continue
   expect "train_tensors_$how" say "$folder" train_tensors 'after 400 steps [01]\.'
   expect "pipeline_stages_$how" say "$folder" pipeline_stages 'the loss of the last step is 0\.0'
+  expect "serve_weights_$how" say "$folder" serve_weights 'loss after 100 steps 0\.0'
   expect "choose_codec_$how" say "$folder" choose_codec '^net=int8 .*error [0-9.]+e-0[45], '
 done
 unset WORLD_SIZE MASTER_ADDR LCOMM_PORT LCOMM_TOKEN LCOMM_NODES
