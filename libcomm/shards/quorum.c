@@ -69,6 +69,10 @@ static int find_farthest(const lcomm_quorum *quorum) {
   return -1;
 }
 
+bool lcomm_quorum_has_room(const lcomm_quorum *quorum) {
+  return find_farthest(quorum) < 0;
+}
+
 bool lcomm_quorum_may_close(const lcomm_quorum *quorum, double now_s) {
   const lcomm_quorum_rule *rule = &quorum->rule;
   bool enough = quorum->there == quorum->contributors ||

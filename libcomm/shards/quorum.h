@@ -74,6 +74,10 @@ lcomm_quorum_verdict lcomm_quorum_contribute(lcomm_quorum *quorum, int rank, dou
 /* May the open round close? */
 bool lcomm_quorum_may_close(const lcomm_quorum *quorum, double now_s);
 
+/* Is there a place for the result of the open round? Else a rank that is far behind is waited for.
+ */
+bool lcomm_quorum_has_room(const lcomm_quorum *quorum);
+
 /* When time alone will let the open round close; 0: it will not. */
 double lcomm_quorum_due_s(const lcomm_quorum *quorum);
 

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+#ifndef LCOMM_SHARDS_STALENESS_H
+#define LCOMM_SHARDS_STALENESS_H
+
+/* The rule of bounded staleness (stale synchronous parallel, Ho et al. 2013): a rank goes on for up
+ * to `steps` steps without the newest results.
+ *
+ * A rank contributes to rounds 0, 1, 2, ... and takes their results in the same order, each once.
+ * `steps` + 1 rounds at most are under way: contributed to, and without a result that was taken.
+ * The *age* of a contribution is the number of rounds before its own whose results its rank had not
+ * taken when it computed: 0 to `steps`. Of an old one only a share travels now; the rest is for the
+ * residual.
+ *
+ * Rounds take turns in `steps` + 1 *lanes*, each of which has a quorum (quorum.h) of all ranks: a
+ * rank contributes to a lane again when it has taken the result before, as a quorum asks for. A
+ * round closes when all ranks have contributed to it; where late contributions are dropped also
+ * when more than half of the ranks have contributed to the round `steps` after it.
+ *
+ * No byte moves here and no clock is read. */
+
+#include "libcomm/shards/quorum.h"
+
+typedef struct lcomm_stale_rule {
+  unsigned steps; /* 0: every rank waits for each result */
+  bool drops;     /* who is farther behind than that is not waited for */
+} lcomm_stale_rule;
+
+/* Of one rank: rounds it has contributed to, and those whose results it has taken. */
+typedef struct lcomm_stale_rank {
+  uint64_t contributed, taken;
+} lcomm_stale_rank;
+
+static inline unsigned lcomm_stale_lanes(const lcomm_stale_rule *rule) {
+  return rule->steps + 1;
+}
+
+static inline unsigned lcomm_stale_lane(const lcomm_stale_rule *rule, uint64_t round) {
+  return (unsigned)(round % lcomm_stale_lanes(rule));
+}
+
+/* The quorum of each lane. Results are kept for ranks that may be late: `kept` of all lanes. */
+lcomm_quorum_rule lcomm_stale_quorum(const lcomm_stale_rule *rule, int ranks, unsigned kept);
+
+/* Must a rank take another result before it contributes again? */
+bool lcomm_stale_must_wait(const lcomm_stale_rule *rule, const lcomm_stale_rank *rank);
+
+/* The age of the next contribution. */
+uint64_t lcomm_stale_age(const lcomm_stale_rank *rank);
+
+/* The share of a contribution that travels now: 1/(1+age). */
+float lcomm_stale_share(uint64_t age);
+
+/* May the open round of lane `lane` close? lanes[lcomm_stale_lanes()]. */
+bool lcomm_stale_may_close(const lcomm_stale_rule *rule, lcomm_quorum *const *lanes, unsigned lane,
+                           double now_s);
+
+/* The rounds that are known to be closed by a result of a round, whose lane had closed so many
+ * beyond it. */
+uint64_t lcomm_stale_closed(const lcomm_stale_rule *rule, uint64_t round, uint64_t beyond);
+
+#endif
