@@ -211,6 +211,7 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   LCOMM_TRY(lcomm_enter(comm));
   (void)lcomm_operations_finish(comm); /* a failure is found again below */
   (void)lcomm_residuals_join(comm);
+  (void)lcomm_results_finish(comm); /* likewise */
   (void)lcomm_servers_leave(comm);
   lcomm_recordings_close(comm);
   lcomm_exit(comm);

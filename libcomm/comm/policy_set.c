@@ -76,15 +76,16 @@ static lcomm_status check_adam(changing *it) {
 static lcomm_status check_quorum(changing *it) {
   const lcomm_quorum_policy *now = &it->comm->settings.policy.quorum, *next = &it->policy.quorum;
   bool same = now->ranks == next->ranks && now->percent == next->percent &&
-              now->late_ms == next->late_ms &&
+              now->late_ms == next->late_ms && now->stale == next->stale &&
+              now->drops == next->drops &&
               memcmp(&now->servers, &next->servers, sizeof now->servers) == 0;
   if (same) {
     return LCOMM_OK;
   }
-  return reject(it, LCOMM_ERR_STATE,
-                "quorum=, late= or servers= is another one than the communicator was made with; "
-                "give the same, "
-                "or make another communicator");
+  return reject(
+      it, LCOMM_ERR_STATE,
+      "quorum=, stale=, late= or servers= is another one than the communicator was made with; give "
+      "the same, or make another communicator");
 }
 
 /* Can this rank change to the policy now? Decided here, sent to all. */

@@ -8,7 +8,11 @@
 #include "libcomm/shards/shards.h"
 
 static const char *word(const lcomm_comm *comm) {
-  return lcomm_policy_has_servers(&comm->settings.policy) ? "algo=servers" : "quorum=";
+  const lcomm_policy *policy = &comm->settings.policy;
+  if (lcomm_policy_has_servers(policy)) {
+    return "algo=servers";
+  }
+  return policy->quorum.stale > 0 ? "stale=" : "quorum=";
 }
 
 /* By what all ranks know alike. */

@@ -3,8 +3,8 @@
 #ifndef LCOMM_COMM_QUORUM_SERVICE_H
 #define LCOMM_COMM_QUORUM_SERVICE_H
 
-/* The communicator beside one with quorum= or algo=servers of the policy, over which owners of
- * pieces and contributors send to each other (shards/shards.h). */
+/* The communicator beside one with quorum=, stale= or algo=servers of the policy, over which owners
+ * of pieces and contributors send to each other (shards/shards.h). */
 
 #include "libcomm/engine/engine.h"
 

@@ -183,8 +183,22 @@
  *                 warmup=, ramp=, momentum=, adam=, undo=, guard=, node=, rack=, net=auto,
  *                 lowrank, +zstd and LCOMM_ELASTIC, and lcomm_policy_set() does not
  *                 change it               (default: all ranks)
- *   late=MS       how long a quorum waits for the others, 0 to 3600000 ms
- *                                                       (default 10)
+ *   stale=N[:drop]  steps do not wait for their results: a rank goes on for up to N steps
+ *                 (1 to 7) without the newest ones, so that ranks that pause now and then do not
+ *                 hold up the others. lcomm_tensors_wait() waits LATE ms for the result of its
+ *                 step; lcomm_tensors_next() hands out what is there, in order of the steps, each
+ *                 result once on every rank, so replicas differ by what is under way alone.
+ *                 lcomm_tensors_sync() hands out all and compares the ranks. A gradient that was
+ *                 computed without the results of AGE steps travels as 1/(1+AGE) of it now, and
+ *                 the rest with the next gradient, so nothing is lost. A rank that is slow in
+ *                 every step sets the pace of all, N steps later. With :drop a rank that is more
+ *                 than N steps behind more than half of the ranks is not waited for: it keeps what
+ *                 it sent, sends it later, and lcomm_behind() says how many steps it had better
+ *                 skip. Owners of pieces, types, codecs, and what it does not go with are as for
+ *                 quorum=; nor does it go with that
+ *                                                       (default: each step waits for its result)
+ *   late=MS       how long a quorum waits for the others, or with stale= a step for its result, 0
+ *                 to 3600000 ms                         (default 10)
  *   servers=R[@SHARE],..., servers=nodes:N[@SHARE],...  with algo=servers: these ranks,
  *                 or all ranks of these nodes, are parameter servers
  *                 (libcomm_servers.h): they own all tensors in pieces, and bring no
@@ -466,9 +480,9 @@ LCOMM_API const char *lcomm_policy_string(const lcomm_comm *comm);
  * return the same error and sentence, and go on with the policy before.
  * Not while another thread reports tensors ready, or asks lcomm_policy_query().
  * Errors: POLICY (with the position), ARGUMENT (NULL; momentum= or adam= and a float64 tensor),
- * STATE (during a step; an operation is in flight or was not waited for; another adam=, quorum= or
- * servers=),
- * MISMATCH (both policies are named); MEMORY and those of lcomm_allreduce, sticky. */
+ * STATE (during a step; an operation is in flight or was not waited for; another adam=, quorum=,
+ * stale= or servers=), MISMATCH (both policies are named); MEMORY and those of lcomm_allreduce,
+ * sticky. */
 LCOMM_API lcomm_status lcomm_policy_set(lcomm_comm *comm, const char *policy);
 
 #ifdef __cplusplus

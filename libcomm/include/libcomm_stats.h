@@ -85,12 +85,26 @@ typedef struct lcomm_lateness {
 LCOMM_API lcomm_status lcomm_lateness_get(const lcomm_comm *comm, int rank,
                                           lcomm_lateness *lateness);
 
+/* With stale= of the policy: how old what this rank computes is. The age of a gradient is the
+ * number of steps before its own whose results had not been handed out to its rank. */
+typedef struct lcomm_staleness {
+  uint64_t steps;     /* that this rank has made */
+  uint64_t under_way; /* of these: their results were not handed out */
+  uint64_t age;       /* of the last gradient, */
+  uint64_t age_most;  /* and the most of all: N at most */
+  double age_mean;    /* over all */
+} lcomm_staleness;
+
+/* Fills it in; zeros without stale=. Local, between the steps. Errors: ARGUMENT (NULL). */
+LCOMM_API lcomm_status lcomm_staleness_get(const lcomm_comm *comm, lcomm_staleness *staleness);
+
 /* With quorum= of the policy: is this rank behind the others? After lcomm_tensors_wait() *steps is
  * the number of the next steps for which it had better compute no gradients: the results of all but
  * the last of them are there already, and the last is under way. In these steps it fills its
  * tensors with zeros, reports them, waits and applies the results as always: so it sends what was
- * not used of it, and is with the others again. 0 where it is not behind, and without quorum=.
- * Local, between the steps. Errors: ARGUMENT (NULL). */
+ * not used of it, and is with the others again. With stale=N:drop, after lcomm_tensors_next() has
+ * said 0, it is the number of steps whose results are there already. 0 where the rank is not
+ * behind, and without either. Local, between the steps. Errors: ARGUMENT (NULL). */
 LCOMM_API lcomm_status lcomm_behind(const lcomm_comm *comm, uint64_t *steps);
 
 /* Print in words the plan an all-reduce of this shape would follow and why:

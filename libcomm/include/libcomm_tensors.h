@@ -118,10 +118,39 @@ LCOMM_API lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor
 LCOMM_API lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor,
                                                     void *stream);
 
-/* Finish the step: returns when every tensor holds its result. All tensors
+/* Finish the step: returns when every tensor holds its result; with stale=N of the policy it may
+ * return before, see lcomm_tensors_next(). All tensors
  * that are not frozen must have been reported ready. Errors: STATE naming the first tensor that
  * was not, or as lcomm_allreduce. */
 LCOMM_API lcomm_status lcomm_tensors_wait(lcomm_comm *comm);
+
+/* The next result, for programs that go on without the newest ones (stale=N of the policy):
+ *
+ *   each step: lcomm_tensor_ready(t) for each; lcomm_tensors_wait();
+ *              while (lcomm_tensors_next(comm, &there) == LCOMM_OK && there) { apply it }
+ *   before weights are compared, tested or saved:
+ *              while (lcomm_tensors_sync(comm, &there) == LCOMM_OK && there) { apply it }
+ *
+ * *there = 1: the tensors hold the result of the next step in order, which no call has handed out
+ * so far. 0: it is not here yet, or there is none; the tensors hold nothing of use. After a step
+ * the program asks until it is 0, else lcomm_tensor_ready() is refused. A result may be that of a
+ * step before the last one, there may be several, or none. Every rank gets each once, in the same
+ * order, so an optimiser that makes one update of each makes the same updates on all ranks. No rank
+ * is without the results of more than N steps when it begins a gradient; where it would be,
+ * lcomm_tensors_wait() waits. lcomm_staleness_get() tells the age.
+ * next does not wait and is local. Between the steps; without stale= it is 1 once after each step,
+ * whose result is in the tensors, so that one loop serves all policies.
+ * While results are under way a step is in flight to all calls that are made between the steps,
+ * such as lcomm_tensor_freeze(), lcomm_tensor_residual(), lcomm_state_save() and
+ * lcomm_policy_set(): sync first. With stale= lcomm_tensor_wait() and lcomm_tensor_test() are
+ * refused.
+ * sync waits for the next result that is under way. It is collective when there is none: then ranks
+ * compare how many steps they have made, and with stale= a hash of all results; MISMATCH on all
+ * ranks where they differ. So all ranks call it until it is 0, after the same step.
+ * lcomm_tensors_not_finite() is of the result that was handed out last.
+ * Errors: ARGUMENT (NULL), STATE in a step; sync as lcomm_allreduce, and MISMATCH. */
+LCOMM_API lcomm_status lcomm_tensors_next(lcomm_comm *comm, int *there);
+LCOMM_API lcomm_status lcomm_tensors_sync(lcomm_comm *comm, int *there);
 
 /* Wait for one tensor, so that an optimiser can step each layer as soon as its sum is there;
  * test: *done = 1 if the tensor holds its result, else 0. From then on its buffer is the

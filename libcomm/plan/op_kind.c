@@ -42,6 +42,8 @@ const char *lcomm_op_kind_text(lcomm_op_kind op_kind, uint64_t residual,
     snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " of a graph");
   } else if (op_kind == LCOMM_OP_KIND_REVISE) {
     snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " that revises net=auto");
+  } else if (op_kind == LCOMM_OP_KIND_SYNC) {
+    snprintf(text, LCOMM_OP_KIND_TEXT_MAX, " that compares results");
   }
   return text;
 }

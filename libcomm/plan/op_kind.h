@@ -35,7 +35,8 @@ enum { LCOMM_OP_KIND_TEXT_MAX = 64 };
   X(LCOMM_OP_KIND_CAPTURE, "a call that is captured into a graph") /* ranks agree on it */         \
   X(LCOMM_OP_KIND_REPLAY, NULL) /* of a call that is in a graph */                                 \
   X(LCOMM_OP_KIND_REGROUP, "lcomm_regroup")                                                        \
-  X(LCOMM_OP_KIND_SERVE, "lcomm_server_run and lcomm_server_end")
+  X(LCOMM_OP_KIND_SERVE, "lcomm_server_run and lcomm_server_end")                                  \
+  X(LCOMM_OP_KIND_SYNC, "lcomm_tensors_sync")
 
 typedef enum lcomm_op_kind {
 #define LCOMM_OP_KIND_ENUM(id, call) id,
@@ -67,7 +68,7 @@ typedef enum lcomm_sequence_space {
 static inline lcomm_sequence_space lcomm_op_kind_sequence_space(lcomm_op_kind op_kind) {
   return op_kind == LCOMM_OP_KIND_BUCKET || op_kind == LCOMM_OP_KIND_TENSORS ||
                  op_kind == LCOMM_OP_KIND_MEASURE || op_kind == LCOMM_OP_KIND_DISCARD_STEP ||
-                 op_kind == LCOMM_OP_KIND_GUARD
+                 op_kind == LCOMM_OP_KIND_GUARD || op_kind == LCOMM_OP_KIND_SYNC
              ? LCOMM_SEQUENCE_SPACE_BUCKETS
              : LCOMM_SEQUENCE_SPACE_CALLS;
 }

@@ -35,7 +35,7 @@ static lcomm_status parse_word(parser *p, span word) {
       "expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, rack, pipe, min, "
       "exempt, "
       "warmup, ramp, momentum, adam, clip, undo, nonfinite, scope, bucket, algo, check, match, "
-      "step, guard, quorum, late, servers";
+      "step, guard, quorum, stale, late, servers";
   char quoted[LCOMM_QUOTE_MAX];
   span name = lcomm_span_before(word, "=");
   int index = find_key(name);
@@ -106,11 +106,11 @@ static lcomm_status check_whole(parser *p) {
   }
   p->policy->undo |= p->policy->discard_not_finite;
   int late = find_key((span){"late", 4});
-  if (p->word[late] && !lcomm_policy_has_quorum(p->policy)) {
+  if (p->word[late] && !lcomm_policy_has_quorum(p->policy) && p->policy->quorum.stale == 0) {
     use_key(p, &lcomm_policy_keys[late]);
     return lcomm_policy_fail(&p->in, p->word[late],
-                             "late says how long a quorum waits for the others; expected quorum=, "
-                             "too");
+                             "late says how long a quorum waits for the others, or a step for its "
+                             "result; expected quorum= or stale=, too");
   }
   if (why) {
     int index = find_key((span){name, strlen(name)});

@@ -87,11 +87,14 @@ typedef struct lcomm_servers_policy {
   uint32_t share[LCOMM_POLICY_SERVERS_MAX];  /* of the bytes, beside the others' */
 } lcomm_servers_policy;
 
-/* quorum= and late=: how many ranks the sums of tensors wait for; whose sums they are. */
+/* quorum=, stale= and late=: whom the sums of tensors wait for, and how long; whose sums they are.
+ */
 typedef struct lcomm_quorum_policy {
   uint32_t ranks;   /* quorum=K */
   uint32_t percent; /* quorum=N%; both 0: all, without quorum= */
-  uint32_t late_ms; /* how long they wait for the others then */
+  uint32_t late_ms; /* how long they wait for the others then, or a step for its result */
+  uint32_t stale;   /* stale=N: steps that a rank may go on without a result; 0: without stale= */
+  bool drops;       /* stale=N:drop */
   lcomm_servers_policy servers;
 } lcomm_quorum_policy;
 
@@ -209,7 +212,8 @@ static inline bool lcomm_policy_has_servers(const lcomm_policy *policy) {
 
 /* Are tensors summed by owners of their pieces? */
 static inline bool lcomm_policy_has_owners(const lcomm_policy *policy) {
-  return lcomm_policy_has_quorum(policy) || lcomm_policy_has_servers(policy);
+  return lcomm_policy_has_quorum(policy) || policy->quorum.stale > 0 ||
+         lcomm_policy_has_servers(policy);
 }
 
 /* Text of a codec as a policy says it, e.g. "topk:0.01+ef"; returns text. */

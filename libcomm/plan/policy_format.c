@@ -266,7 +266,7 @@ const char *lcomm_policy_conflict(const lcomm_policy *policy, const char **key) 
   if (servers) {
     return servers;
   }
-  *key = lcomm_policy_has_quorum(policy) ? "quorum" : "servers";
+  *key = lcomm_policy_owners_key(policy);
   return lcomm_policy_quorum_conflict(policy);
 }
 

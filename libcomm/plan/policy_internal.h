@@ -149,14 +149,17 @@ const char *lcomm_policy_adam_conflict(const lcomm_policy *policy);
 
 /* --------------------------------------------------------------- policy_quorum.c */
 
-/* The values of quorum= and late=, read and written again; what contradicts quorum= and
- * algo=servers. */
+/* The values of quorum=, stale= and late=, read and written again; what contradicts these, and
+ * algo=servers; which of the words asks for owners of pieces. */
 lcomm_status lcomm_policy_read_quorum(lcomm_policy_reader *r, lcomm_span value,
                                       lcomm_quorum_policy *quorum);
+lcomm_status lcomm_policy_read_stale(lcomm_policy_reader *r, lcomm_span value,
+                                     lcomm_quorum_policy *quorum);
 lcomm_status lcomm_policy_read_late(lcomm_policy_reader *r, lcomm_span value,
                                     lcomm_quorum_policy *quorum);
 void lcomm_policy_write_quorum(lcomm_writer *w, const lcomm_quorum_policy *quorum);
 const char *lcomm_policy_quorum_conflict(const lcomm_policy *policy);
+const char *lcomm_policy_owners_key(const lcomm_policy *policy);
 
 /* -------------------------------------------------------------- policy_servers.c */
 

@@ -245,6 +245,10 @@ static lcomm_status parse_quorum(parser *p, span value) {
   return lcomm_policy_read_quorum(&p->in, value, &p->policy->quorum);
 }
 
+static lcomm_status parse_stale(parser *p, span value) {
+  return lcomm_policy_read_stale(&p->in, value, &p->policy->quorum);
+}
+
 static lcomm_status parse_late(parser *p, span value) {
   return lcomm_policy_read_late(&p->in, value, &p->policy->quorum);
 }
@@ -275,6 +279,7 @@ const lcomm_policy_key lcomm_policy_keys[LCOMM_POLICY_KEYS] = {
     {"step", parse_step, "12"},
     {"guard", parse_guard, "100,limit=0.5"},
     {"quorum", parse_quorum, "90%"},
+    {"stale", parse_stale, "2"},
     {"late", parse_late, "20 quorum=90%"},
     {"servers", parse_servers, "0,1 algo=servers"},
 };

@@ -7,7 +7,7 @@
 
 #include "libcomm/plan/policy_internal.h"
 
-enum { LCOMM_POLICY_KEYS = 22 };
+enum { LCOMM_POLICY_KEYS = 24 };
 
 typedef struct lcomm_policy_parser {
   lcomm_policy_reader in;

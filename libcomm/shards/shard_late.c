@@ -26,10 +26,10 @@ static void name_streak(lcomm_shards *shards, int rank) {
   }
   peer->named = true;
   snprintf(sentence, sizeof(sentence),
-           "%s was late in the last %d sums: quorum=%d goes on without it, and what it computes "
+           "%s was late in the last %d sums: %s goes on without it, and what it computes "
            "comes with later sums. Is its host slower than the others, or busy?",
            lcomm_comm_who(shards->comm, rank, who, sizeof(who)), LCOMM_SHARD_STREAK_NAMED,
-           shards->rule.needed);
+           shards->word);
   lcomm_log(LCOMM_LOG_WARN, sentence);
 }
 
@@ -53,8 +53,7 @@ static uint64_t pieces_of(const lcomm_shard_vector *vector) {
   return pieces;
 }
 
-/* Rounds that all owners had closed beyond this one. */
-static uint64_t rounds_behind(const lcomm_shard_vector *vector) {
+uint64_t lcomm_shard_closed_beyond(const lcomm_shard_vector *vector) {
   uint64_t least = UINT64_MAX;
   for (int owner = 0; owner < vector->comm->size; owner++) {
     const lcomm_shard_piece *piece = &vector->pieces[owner];
@@ -67,7 +66,7 @@ static uint64_t rounds_behind(const lcomm_shard_vector *vector) {
 /* The rounds that are closed, and the one that is open then: a rank that brought a gradient to that
  * one would be late again. It brings what it keeps. */
 static void advise(lcomm_shard_vector *vector) {
-  uint64_t behind = rounds_behind(vector);
+  uint64_t behind = lcomm_shard_closed_beyond(vector);
   if (behind > 0) {
     vector->skips_until = vector->round + behind + 1;
   }

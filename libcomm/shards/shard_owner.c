@@ -91,13 +91,15 @@ static void encode(lcomm_shard_vector *vector, uint64_t round, float units,
 }
 
 bool lcomm_shard_owner_may_close(const lcomm_shard_vector *vector, double now_s) {
-  return vector->owned.coding.count > 0 && lcomm_quorum_may_close(&vector->owned.quorum, now_s);
+  const lcomm_shards *shards = vector->comm->deferred.shards;
+  return vector->lanes && vector->owned.coding.count > 0 &&
+         lcomm_stale_may_close(&shards->stale.rule, vector->lanes, vector->lane, now_s);
 }
 
 uint64_t lcomm_shard_owner_close(lcomm_shard_vector *vector) {
   lcomm_shard_owned *owned = &vector->owned;
   uint64_t round = owned->quorum.open;
-  owned->results[round % LCOMM_SHARD_KEPT].is_ready = false;
+  owned->results[round % owned->quorum.rule.kept].is_ready = false;
   lcomm_quorum_close(&owned->quorum);
   return round;
 }
@@ -117,7 +119,7 @@ static int amend(lcomm_shard_vector *vector, uint64_t round, uint32_t used,
 int lcomm_shard_owner_compute(lcomm_shard_vector *vector, uint64_t round, lcomm_shard_update update,
                               void *context) {
   lcomm_shard_owned *owned = &vector->owned;
-  lcomm_shard_result *result = &owned->results[round % LCOMM_SHARD_KEPT];
+  lcomm_shard_result *result = &owned->results[round % owned->quorum.rule.kept];
   uint32_t environment = lcomm_fp_enter();
   result->used = sum_up(vector, round);
   float units = vector->op == LCOMM_AVG ? (float)result->used : 1.0f;
@@ -134,8 +136,11 @@ int lcomm_shard_owner_compute(lcomm_shard_vector *vector, uint64_t round, lcomm_
 
 /* Whom a round needs, for sentences. */
 static const char *say_needed(const lcomm_shards *shards, char *text, size_t size) {
-  bool serves = lcomm_shards_have_servers(shards);
-  snprintf(text, size, serves ? "of %d workers" : "with quorum=%d", shards->rule.needed);
+  if (lcomm_shards_have_servers(shards)) {
+    snprintf(text, size, "of %d workers", shards->rule.needed);
+  } else {
+    snprintf(text, size, "with %s", shards->word);
+  }
   return text;
 }
 
@@ -185,7 +190,7 @@ lcomm_status lcomm_shard_owner_look(lcomm_shard_vector *vector, double now_s, do
 
 static lcomm_shard_result *result_of(lcomm_shard_vector *vector, int peer) {
   uint64_t round = vector->owned.quorum.ranks[peer].answered;
-  return &vector->owned.results[round % LCOMM_SHARD_KEPT];
+  return &vector->owned.results[round % vector->owned.quorum.rule.kept];
 }
 
 static bool may_answer(lcomm_shard_vector *vector, int peer) {

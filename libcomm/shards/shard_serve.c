@@ -69,8 +69,7 @@ lcomm_status lcomm_shards_refuse(lcomm_shards *shards, int peer, const char *wha
   return lcomm_fail(service, LCOMM_ERR_WIRE,
                     "a message of a sum with %s from %s is malformed: %s. Check that all ranks "
                     "run the same libcomm, and the network.",
-                    lcomm_shards_word(shards), lcomm_comm_who(service, peer, who, sizeof(who)),
-                    what);
+                    shards->word, lcomm_comm_who(service, peer, who, sizeof(who)), what);
 }
 
 bool lcomm_shard_is_size(const lcomm_format *format, uint64_t count, size_t room, uint64_t size) {
@@ -217,7 +216,7 @@ static lcomm_status look_after(lcomm_shards *shards, lcomm_shard_vector *vector,
   }
   uint64_t round = lcomm_shard_owner_close(vector);
   (void)lcomm_shard_owner_compute(vector, round, NULL, NULL);
-  vector->owned.results[round % LCOMM_SHARD_KEPT].is_ready = true;
+  vector->owned.results[round % shards->rule.kept].is_ready = true;
   return lcomm_shard_owner_look(vector, now_s, due_s);
 }
 
@@ -230,7 +229,8 @@ static lcomm_status serve(lcomm_shards *shards) {
   }
   now_s = lcomm_clock_s();
   for (uint32_t i = 0; i < shards->count; i++) {
-    bool owns = shards->vectors[i] && shards->vectors[i]->owned.coding.count > 0;
+    bool owns = shards->vectors[i] && shards->vectors[i]->lanes &&
+                shards->vectors[i]->owned.coding.count > 0;
     LCOMM_TRY(owns ? look_after(shards, shards->vectors[i], now_s, &due_s, &asks) : LCOMM_OK);
   }
   if (asks) {

@@ -97,7 +97,7 @@ static lcomm_status close_round(lcomm_shards *shards, lcomm_shard_vector *vector
   }
   int failed = lcomm_shard_owner_compute(vector, round, update, context);
   LCOMM_TRY(lcomm_enter(shards->service));
-  vector->owned.results[round % LCOMM_SHARD_KEPT].is_ready = true;
+  vector->owned.results[round % shards->rule.kept].is_ready = true;
   lcomm_status status = failed ? refuse_update(shards, vector, round, failed) : answer_all(shards);
   lcomm_exit(shards->service);
   lcomm_progress_thread_wake(shards->service->progress.thread);

@@ -33,6 +33,30 @@ static void encode(lcomm_shard_vector *vector, int owner, const float *values, f
   it->size = it->coding.room;
 }
 
+/* Of an old gradient a share travels now. What is not finite stays nowhere. */
+static void keep_rest(const float *values, float *residual, uint64_t count, float share) {
+  for (uint64_t i = 0; i < count; i++) {
+    float sum = residual[i] + (1 - share) * values[i];
+    residual[i] = isfinite(sum) ? sum : residual[i];
+  }
+}
+
+/* The residual joins what travels, and the rest of the gradient the residual after that. */
+static void encode_share(lcomm_shard_vector *vector, int owner, float *values, float *residual,
+                         float share) {
+  const lcomm_shard_piece *it = &vector->pieces[owner];
+  uint64_t count = it->coding.count;
+  float *piece = values + it->first;
+  if (share >= 1) {
+    encode(vector, owner, values, residual);
+    return;
+  }
+  memcpy(vector->scratch, piece, count * sizeof(float));
+  vector->comm->kernels->f32_scale(piece, share, piece, count);
+  encode(vector, owner, values, residual);
+  keep_rest(vector->scratch, residual + it->first, count, share);
+}
+
 /* The sum before has ended, so its messages have arrived; the transport may not have said so. */
 static lcomm_status finish_before(lcomm_shards *shards, lcomm_shard_piece *piece) {
   bool over = false;
@@ -89,15 +113,15 @@ static lcomm_status contribute_all(lcomm_shards *shards, lcomm_shard_vector *vec
   return status;
 }
 
-lcomm_status lcomm_shard_sum_begin(lcomm_shard_vector *vector, float *values, float *residual) {
+lcomm_status lcomm_shard_sum_begin(lcomm_shard_vector *vector, float *values, float *residual,
+                                   float share) {
   lcomm_shards *shards = vector->comm->deferred.shards;
   lcomm_status status = finish_all_before(shards, vector);
   uint32_t environment = lcomm_fp_enter();
-  vector->values = values;
   vector->begun_s = lcomm_clock_s();
   for (int owner = 0; owner < vector->comm->size && status == LCOMM_OK; owner++) {
     if (vector->pieces[owner].coding.count > 0) {
-      encode(vector, owner, values, residual);
+      encode_share(vector, owner, values, residual, share);
     }
   }
   lcomm_fp_leave(environment);
@@ -112,12 +136,13 @@ bool lcomm_shard_sum_is_here(const lcomm_shard_vector *vector) {
 }
 
 /* Until the service has news, but not for long: operations of the communicator move by calls. */
-static void sleep_until_news(lcomm_shards *shards, const lcomm_shard_vector *vector) {
+static void sleep_until_news(lcomm_shards *shards, const lcomm_shard_vector *vector,
+                             double left_s) {
   bool is_busy = lcomm_comm_is_busy(shards->comm);
-  const long limit_ns = is_busy ? 500 * 1000 : 20 * 1000 * 1000;
+  const double limit_s = is_busy ? 0.0005 : 0.02;
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_nsec += limit_ns;
+  until.tv_nsec += (long)(1e9 * (left_s < limit_s ? left_s : limit_s));
   until.tv_sec += until.tv_nsec / 1000000000;
   until.tv_nsec %= 1000000000;
   pthread_mutex_lock(&shards->lock);
@@ -144,21 +169,22 @@ static lcomm_status check_owners(lcomm_shards *shards, const lcomm_shard_vector 
       service, LCOMM_ERR_TIMEOUT, owner,
       "a sum of %llu elements with %s waits for %s, which owns a piece of it and has not "
       "answered for %g s. LCOMM_TIMEOUT_S sets the time-out.",
-      (unsigned long long)vector->count, lcomm_shards_word(shards),
+      (unsigned long long)vector->count, shards->word,
       lcomm_comm_who(service, owner, who, sizeof(who)), waited_s);
   lcomm_exit(service);
   return status;
 }
 
-lcomm_status lcomm_shard_sum_wait(lcomm_shard_vector *vector) {
+lcomm_status lcomm_shard_sum_wait(lcomm_shard_vector *vector, double until_s) {
   lcomm_shards *shards = vector->comm->deferred.shards;
   lcomm_comm *comm = vector->comm;
-  double since_s = lcomm_clock_s();
-  while (!lcomm_shard_sum_is_here(vector)) {
+  double since_s = lcomm_clock_s(), now_s = since_s;
+  while (!lcomm_shard_sum_is_here(vector) && now_s < until_s) {
     if (!lcomm_engine_progress(comm) && !lcomm_siblings_move(comm)) {
-      sleep_until_news(shards, vector);
+      sleep_until_news(shards, vector, until_s - now_s);
     }
-    (void)check_owners(shards, vector, lcomm_clock_s() - since_s);
+    now_s = lcomm_clock_s();
+    (void)check_owners(shards, vector, now_s - since_s);
     LCOMM_TRY(lcomm_control_receive(comm));
     LCOMM_TRY(lcomm_shards_follow_failure(shards));
   }
@@ -178,10 +204,11 @@ static void give_back(lcomm_shard_vector *vector, const lcomm_shard_piece *piece
   }
 }
 
-static void end_piece(lcomm_shard_vector *vector, const lcomm_shard_piece *piece, float *residual) {
+static void end_piece(lcomm_shard_vector *vector, const lcomm_shard_piece *piece, float *values,
+                      float *residual) {
   const lcomm_comm *comm = vector->comm;
   lcomm_shard_decode(comm, &piece->result_format, piece->coding.count, piece->result,
-                     vector->values + piece->first);
+                     values + piece->first);
   if (!lcomm_quorum_mask_has(piece->used, comm->rank)) {
     give_back(vector, piece, residual);
   }
@@ -201,12 +228,12 @@ static lcomm_status take_errors(lcomm_shards *shards, lcomm_shard_vector *vector
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_shard_sum_end(lcomm_shard_vector *vector, float *residual) {
+lcomm_status lcomm_shard_sum_end(lcomm_shard_vector *vector, float *values, float *residual) {
   lcomm_shards *shards = vector->comm->deferred.shards;
   uint32_t environment = lcomm_fp_enter();
   for (int owner = 0; owner < vector->comm->size; owner++) {
     if (vector->pieces[owner].coding.count > 0) {
-      end_piece(vector, &vector->pieces[owner], residual);
+      end_piece(vector, &vector->pieces[owner], values, residual);
     }
   }
   lcomm_status status = take_errors(shards, vector, residual);

@@ -71,7 +71,7 @@ static lcomm_status make_owned(lcomm_shard_vector *vector, const lcomm_shard_req
   owned->sum = zeros(owned->coding.count * sizeof(float), &whole);
   owned->error = zeros(owned->coding.count * sizeof(float), &whole);
   owned->left = zeros(owned->coding.topk ? owned->coding.count * sizeof(float) : 0, &whole);
-  for (int i = 0; i < LCOMM_SHARD_KEPT; i++) {
+  for (unsigned i = 0; i < rule->kept; i++) {
     owned->results[i].payload = zeros(owned->coding.room, &whole);
   }
   for (int rank = 0; whole && rank < comm->size; rank++) {

@@ -45,19 +45,39 @@ static void init_news(lcomm_shards *shards) {
   pthread_condattr_destroy(&attributes);
 }
 
+static void set_rule(lcomm_shards *shards, const lcomm_shard_roles *roles) {
+  const lcomm_quorum_policy *policy = &shards->comm->settings.policy.quorum;
+  int ranks = shards->comm->size, needed = lcomm_policy_quorum(policy, roles->workers);
+  shards->stale.rule = (lcomm_stale_rule){.steps = policy->stale, .drops = policy->drops};
+  if (policy->stale > 0) {
+    shards->rule = lcomm_stale_quorum(&shards->stale.rule, ranks, LCOMM_SHARD_KEPT);
+    snprintf(shards->word, sizeof(shards->word), "stale=%u", policy->stale);
+    return;
+  }
+  shards->rule = (lcomm_quorum_rule){.ranks = ranks,
+                                     .needed = needed,
+                                     .late_s = policy->late_ms / 1000.0,
+                                     .kept = LCOMM_SHARD_KEPT,
+                                     .apart = roles->apart};
+  if (roles->servers > 0) {
+    snprintf(shards->word, sizeof(shards->word), "algo=servers");
+  } else {
+    snprintf(shards->word, sizeof(shards->word), "quorum=%d", needed);
+  }
+}
+
+lcomm_shard_staleness *lcomm_shards_stale(lcomm_shards *shards) {
+  return &shards->stale;
+}
+
 lcomm_status lcomm_shards_make(lcomm_comm *comm, lcomm_comm *service, lcomm_shard_roles *roles) {
-  const lcomm_policy *policy = &comm->settings.policy;
   lcomm_shards *made = calloc(1, sizeof *made);
   if (!made) {
     return LCOMM_ERR_MEMORY;
   }
   made->comm = comm;
   made->service = service;
-  made->rule = (lcomm_quorum_rule){.ranks = comm->size,
-                                   .needed = lcomm_policy_quorum(&policy->quorum, roles->workers),
-                                   .late_s = policy->quorum.late_ms / 1000.0,
-                                   .kept = LCOMM_SHARD_KEPT,
-                                   .apart = roles->apart};
+  set_rule(made, roles);
   init_news(made);
   if (!make_peers(made) || lcomm_enter(service) != LCOMM_OK) {
     free_shards(made);
@@ -120,10 +140,6 @@ void lcomm_shards_reset_stats(const lcomm_comm *comm) {
 }
 
 /* ----------------------------------------------------------- what goes wrong */
-
-const char *lcomm_shards_word(const lcomm_shards *shards) {
-  return lcomm_shards_have_servers(shards) ? "algo=servers" : "quorum=";
-}
 
 void lcomm_shards_tell(lcomm_shards *shards) {
   pthread_mutex_lock(&shards->lock);

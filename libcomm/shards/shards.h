@@ -4,22 +4,23 @@
 #define LCOMM_SHARDS_SHARDS_H
 
 /* Sums of vectors of float32 through owners of their pieces, without waiting for the slowest rank
- * (quorum= of the policy), or by servers (algo=servers). Each rank, or each server, owns a piece of
- * each vector. It is sent the contributions of all ranks, or workers, to it, sums them by the rule
- * of quorum.h, and answers each with the result.
+ * (quorum= and stale= of the policy), or by servers (algo=servers). Each rank, or each server, owns
+ * a piece of each vector. It is sent the contributions of all ranks, or workers, to it, sums them
+ * by the rule of quorum.h, and answers each with the result.
  *
  * Messages between two ranks carry both, in a communicator of the same ranks that has nothing else
  * to do, the *service*. Its progress thread serves peers while the program computes. Vectors, and
  * the sums of each vector, come in the same order on all ranks.
  *
  * shards.c has the life of all this and what goes wrong, shard_roles.c who owns what,
- * shard_vector.c the life of a vector, shard_sum.c a sum as its contributors see it, shard_owner.c
- * as the owner of a piece does, shard_server.c as a server does, shard_serve.c the messages,
- * shard_late.c who is late. */
+ * shard_vector.c the life of a vector, shard_lanes.c of those that take turns with stale=,
+ * shard_sum.c a sum as its contributors see it, shard_owner.c as the owner of a piece does,
+ * shard_server.c as a server does, shard_serve.c the messages, shard_late.c who is late. */
 
 #include "codecs/codec.h"
 #include "libcomm/engine/engine.h"
 #include "libcomm/shards/shard_roles.h"
+#include "libcomm/shards/staleness.h"
 
 typedef struct lcomm_shards lcomm_shards;
 typedef struct lcomm_shard_vector lcomm_shard_vector;
@@ -45,30 +46,46 @@ typedef struct lcomm_shard_request {
   size_t segments;
 } lcomm_shard_request;
 
-/* Make a vector: on all ranks, and no rank begins a sum of it before all have made it. MEMORY,
- * not sticky. */
-lcomm_status lcomm_shard_vector_make(lcomm_comm *comm, const lcomm_shard_request *request,
-                                     lcomm_shard_vector **vector);
+/* Make the vectors of one bucket, one for each lane of staleness.h, which is one without stale=: on
+ * all ranks, and no rank begins a sum of them before all have made them. The array is theirs, freed
+ * with them. MEMORY, not sticky. */
+lcomm_status lcomm_shard_lanes_make(lcomm_comm *comm, const lcomm_shard_request *request,
+                                    lcomm_shard_vector ***lanes);
 
-/* NULL ok. No sum of it is in flight on any rank, or the communicator has failed. */
-void lcomm_shard_vector_free(lcomm_shard_vector *vector);
+/* NULL ok. No sum of them is in flight on any rank, or the communicator has failed. */
+void lcomm_shard_lanes_free(lcomm_comm *comm, lcomm_shard_vector **lanes);
 
 /* ------------------------------------------------------------------- sums */
 
-/* Begin the next sum: this rank contributes values + residual, of which the residual keeps what the
- * codec leaves out. Both have `count` elements; the values are written until the sum has ended.
- * Errors are the communicator's. */
-lcomm_status lcomm_shard_sum_begin(lcomm_shard_vector *vector, float *values, float *residual);
+/* Begin the next sum: this rank contributes share * values + residual. The residual keeps what the
+ * codec leaves out of that, and the rest of the values. Both have `count` elements; the values are
+ * spoilt. Errors are the communicator's. */
+lcomm_status lcomm_shard_sum_begin(lcomm_shard_vector *vector, float *values, float *residual,
+                                   float share);
 
 /* Are all pieces of the result here? Any thread. */
 bool lcomm_shard_sum_is_here(const lcomm_shard_vector *vector);
 
-/* Wait for that. The caller has entered the communicator, whose operations move meanwhile. */
-lcomm_status lcomm_shard_sum_wait(lcomm_shard_vector *vector);
+/* Wait for that, or until a time of clock.h, which may be INFINITY. The caller has entered the
+ * communicator, whose operations move meanwhile. */
+lcomm_status lcomm_shard_sum_wait(lcomm_shard_vector *vector, double until_s);
 
 /* End a sum whose result is here: it goes into the values, and into the residual what was not used
  * of this rank's contribution, and what the codec left out of the piece that this rank owns. */
-lcomm_status lcomm_shard_sum_end(lcomm_shard_vector *vector, float *residual);
+lcomm_status lcomm_shard_sum_end(lcomm_shard_vector *vector, float *values, float *residual);
+
+/* With stale=: where this rank stands, the same in all vectors. The room above moves it. */
+typedef struct lcomm_shard_staleness {
+  lcomm_stale_rule rule; /* of 0 steps without stale= */
+  lcomm_stale_rank rank;
+  uint64_t closed;                 /* rounds that are known to be */
+  uint64_t hash;                   /* of all results that were taken */
+  uint64_t age, age_most, age_sum; /* of the last contribution, and of all */
+} lcomm_shard_staleness;
+lcomm_shard_staleness *lcomm_shards_stale(lcomm_shards *shards);
+
+/* Rounds that all owners had closed beyond that of the result that is here, in the lane of it. */
+uint64_t lcomm_shard_closed_beyond(const lcomm_shard_vector *vector);
 
 /* ----------------------------------------------------------------- servers */
 

@@ -84,7 +84,6 @@ struct lcomm_shard_vector {
   uint64_t count;
   lcomm_op op;
   uint64_t round; /* sums that this rank has begun */
-  float *values;  /* of the one in flight */
   unsigned left;  /* pieces of its result that are not here */
   atomic_bool here;
   double begun_s;
@@ -92,6 +91,8 @@ struct lcomm_shard_vector {
   lcomm_shard_owned owned;   /* coding.count is 0 where this rank owns none */
   float *scratch;            /* [of the longest piece] */
   uint64_t skips_until;      /* a round: before it gradients of this rank come too late */
+  lcomm_quorum **lanes;      /* those of its bucket, a view of `quorums` of the first of them */
+  unsigned lane;             /* this one */
 };
 
 /* Vectors in the order of their contributions, linked by the `next` of a rank. */
@@ -115,6 +116,8 @@ struct lcomm_shards {
   lcomm_comm *comm, *service;
   lcomm_shard_roles roles;
   lcomm_quorum_rule rule;
+  lcomm_shard_staleness stale;
+  char word[24];                /* of the policy that asks for all this, such as quorum=7 */
   atomic_bool served;           /* see lcomm_shards_are_served() */
   bool updated;                 /* see lcomm_shards_are_updated() */
   bool rounds_wait;             /* for the thread that serves; guarded by `lock` */
@@ -132,9 +135,6 @@ static inline size_t lcomm_shards_mask(const lcomm_shards *shards) {
 }
 
 /* ------------------------------------------------------------- shards.c */
-
-/* The word of the policy that asks for all this, for sentences. */
-const char *lcomm_shards_word(const lcomm_shards *shards);
 
 /* Wake whoever waits. */
 void lcomm_shards_tell(lcomm_shards *shards);
@@ -205,6 +205,12 @@ lcomm_format lcomm_shard_format_of_results(const lcomm_comm *comm,
 
 /* Bytes of a contribution and a result of the whole vector between nodes, about. */
 uint64_t lcomm_shard_bytes(const lcomm_comm *comm, const lcomm_shard_request *request);
+
+/* MEMORY, not sticky. */
+lcomm_status lcomm_shard_vector_make(lcomm_comm *comm, const lcomm_shard_request *request,
+                                     lcomm_shard_vector **vector);
+/* NULL ok. */
+void lcomm_shard_vector_free(lcomm_shard_vector *vector);
 
 /* values = what a payload says. */
 void lcomm_shard_decode(const lcomm_comm *comm, const lcomm_format *format, uint64_t count,

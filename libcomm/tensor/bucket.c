@@ -145,7 +145,7 @@ static void free_bucket(lcomm_bucket *bucket) {
       bucket->vector = NULL;
     }
   }
-  lcomm_shard_vector_free(bucket->shards);
+  lcomm_shard_lanes_free(bucket->comm, bucket->shards);
   lcomm_ef_free(&bucket->ef);
   if (lcomm_memory_is_on_device(bucket->comm->tensors->location)) {
     lcomm_device_vector_free(bucket->comm, bucket->vector);

@@ -60,7 +60,8 @@ struct lcomm_bucket {
   uint64_t *ends;      /* in the vector, of what top-k looks at together; owned */
   lcomm_ef ef;
   lcomm_run *run; /* of this step: of low rank that of the first sum, then of the second */
-  lcomm_shard_vector *shards; /* by what it is summed with quorum=, else NULL */
+  lcomm_shard_vector **shards; /* by what it is summed with quorum= or stale=, else NULL: lanes, */
+  uint64_t begun, ended;       /* and rounds of them */
   bool under_way; /* of low rank: the first sum is in flight, the second has not begun */
   unsigned left;  /* sums that are not over: 2 of low rank */
   bool over;      /* in this step */
@@ -74,6 +75,11 @@ typedef struct lcomm_step_past {
   uint32_t seed;  /* of stochastic rounding, when it began */
 } lcomm_step_past;
 
+/* Elements of results: of this step and of the last. */
+typedef struct lcomm_not_finite {
+  uint64_t step, last;
+} lcomm_not_finite;
+
 /* The tensors of a communicator and their buckets, in order of lcomm_tensor_add. The number of
  * the step and whether one is open are in lcomm_comm.deferred. */
 typedef struct lcomm_tensor_set {
@@ -81,15 +87,16 @@ typedef struct lcomm_tensor_set {
   size_t count, room;
   lcomm_bucket *buckets;
   size_t bucket_count;
-  bool begun;                                /* this step: the first bucket was prepared */
-  size_t buckets_started;                    /* in this step, all of their sums */
-  uint64_t step_not_finite, last_not_finite; /* in the results of this step and of the last */
-  atomic_bool sends_momentum;                /* the step that began last */
-  bool compared;                             /* between the ranks */
-  bool grouped;                              /* once at least: there may be state to move */
-  bool regrouping; /* buckets are being planned, or a communicator failed meanwhile */
-  bool complete;   /* all results of the step in flight are here; others may not have theirs */
-  bool untold;     /* the last step is counted, and lcomm_tensors_wait() has not returned so */
+  bool begun;             /* this step: the first bucket was prepared */
+  size_t buckets_started; /* in this step, all of their sums */
+  lcomm_not_finite not_finite;
+  atomic_bool sends_momentum; /* the step that began last */
+  bool compared;              /* between the ranks */
+  bool grouped;               /* once at least: there may be state to move */
+  bool regrouping;            /* buckets are being planned, or a communicator failed meanwhile */
+  bool complete;       /* all results of the step in flight are here; others may not have theirs */
+  bool untold;         /* the last step is counted, and lcomm_tensors_wait() has not returned so */
+  atomic_bool undrawn; /* lcomm_tensors_next() has not said since the last step: no more */
   lcomm_auto_watch watch;
   lcomm_auto_trust trust;         /* of rank 0, in what net=auto finds */
   size_t pending;                 /* added or (un)frozen here, not agreed on yet */
@@ -163,8 +170,8 @@ bool lcomm_step_clips_globally(const lcomm_comm *comm);
 lcomm_status lcomm_step_clip_count(lcomm_comm *comm, lcomm_run *run, const lcomm_buffer *all);
 lcomm_status lcomm_step_clip(lcomm_comm *comm, lcomm_run *run, const lcomm_buffer *all);
 
-/* bucket_quorum.c, with quorum= of the policy. Give all buckets that have none a vector of shards;
- * collective, MEMORY and transport errors, sticky. */
+/* bucket_quorum.c, with quorum= or stale= of the policy. Give all buckets that have none vectors of
+ * shards; collective, MEMORY and transport errors, sticky. */
 lcomm_status lcomm_buckets_make_shards(lcomm_comm *comm);
 /* A tensor that is added, or its data, must be what shards sum. ARGUMENT. */
 lcomm_status lcomm_quorum_check(lcomm_comm *comm, const lcomm_tensor *tensor,
@@ -178,8 +185,20 @@ lcomm_status lcomm_buckets_end_shards(lcomm_comm *comm);
 lcomm_status lcomm_servers_agree(lcomm_comm *comm);
 lcomm_status lcomm_servers_check(lcomm_comm *comm, const char *call);
 lcomm_status lcomm_servers_leave(lcomm_comm *comm);
-/* Wait for a bucket that has started, whatever sums it. */
+/* Wait for a bucket that has started, whatever sums it; with stale= for its contribution alone. */
 lcomm_status lcomm_bucket_wait(lcomm_bucket *bucket);
+/* The vectors of its oldest round, whose result was not taken, and of its newest. */
+lcomm_shard_vector *lcomm_bucket_oldest(const lcomm_bucket *bucket);
+lcomm_shard_vector *lcomm_bucket_newest(const lcomm_bucket *bucket);
+/* The result of the oldest, which is here, into the tensors. */
+lcomm_status lcomm_bucket_end_shards(lcomm_bucket *bucket);
+
+/* tensor_results.c. The step is contributed: wait as long as stale= asks for. Are there results
+ * that were not handed out? Wait for all of them, and hand none out. All do nothing without stale=.
+ */
+lcomm_status lcomm_results_await(lcomm_comm *comm);
+bool lcomm_results_are_under_way(const lcomm_comm *comm);
+lcomm_status lcomm_results_finish(lcomm_comm *comm);
 
 /* bucket_lowrank.c. A bucket whose tensors are matrices that travel by low rank gets what that
  * needs; does nothing for others. MEMORY, and what a plan can fail with. */

@@ -35,7 +35,7 @@ static void end_sum(lcomm_bucket *bucket, const lcomm_operation *operation) {
 static void end_bucket(lcomm_operation *operation) {
   lcomm_bucket *bucket = operation->owner;
   if (operation->status == LCOMM_OK) {
-    bucket->comm->tensors->step_not_finite += operation->not_finite;
+    bucket->comm->tensors->not_finite.step += operation->not_finite;
     lcomm_ef_end(&bucket->ef, operation->run);
   }
   end_sum(bucket, operation);

@@ -161,7 +161,7 @@ lcomm_status lcomm_guard_check(lcomm_comm *comm) {
   if (!guard || !lcomm_guard_is_due(comm) || !has_samples(guard)) {
     return LCOMM_OK;
   }
-  bool lost = comm->settings.policy.discard_not_finite && comm->tensors->step_not_finite > 0;
+  bool lost = comm->settings.policy.discard_not_finite && comm->tensors->not_finite.step > 0;
   lcomm_status status = lost ? LCOMM_OK : check(guard);
   for (size_t i = 0; i < guard->share_count; i++) {
     guard->shares[i].taken = false;

@@ -10,6 +10,19 @@
 #include "libcomm/engine/entry.h"
 #include "libcomm/tensor/bucket.h"
 
+/* Where steps do not wait for their results, a program that does not ask for them would lose some.
+ */
+static lcomm_status check_results_taken(lcomm_comm *comm, const lcomm_tensor *tensor) {
+  if (comm->settings.policy.quorum.stale == 0 || !atomic_load(&comm->tensors->undrawn)) {
+    return LCOMM_OK;
+  }
+  return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                      "lcomm_tensor_ready(%s): with stale= results come later than their steps; "
+                      "after lcomm_tensors_wait call lcomm_tensors_next, and apply what it hands "
+                      "out, until it says that there is no more",
+                      tensor->name);
+}
+
 static lcomm_status check_takes_part(lcomm_comm *comm, const lcomm_tensor *tensor) {
   if (tensor->frozen) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
@@ -61,6 +74,7 @@ lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
   LCOMM_TRY((lcomm_status)atomic_load(&comm->errors.status));
   LCOMM_TRY(lcomm_servers_check(comm, "lcomm_tensor_ready"));
   LCOMM_TRY(check_takes_part(comm, tensor));
+  LCOMM_TRY(check_results_taken(comm, tensor));
   LCOMM_TRY(check_alone_in_step(comm, tensor));
   atomic_store(&comm->deferred.open, true);
   if (atomic_exchange(&tensor->ready, true)) {
@@ -94,14 +108,15 @@ void lcomm_step_finish(lcomm_comm *comm) {
   comm->tensors->buckets_started = 0;
   comm->tensors->complete = false;
   comm->tensors->untold = true;
-  comm->tensors->last_not_finite = comm->tensors->step_not_finite;
-  comm->tensors->step_not_finite = 0;
+  comm->tensors->not_finite.last = comm->tensors->not_finite.step;
+  comm->tensors->not_finite.step = 0;
   comm->deferred.step++;
   lcomm_step_end(comm);
   if (comm->observers.trace) {
     lcomm_trace_step(comm->observers.trace, comm->deferred.step);
   }
-  atomic_store(&comm->deferred.open, false);
+  atomic_store(&comm->tensors->undrawn, true);
+  atomic_store(&comm->deferred.open, lcomm_results_are_under_way(comm));
 }
 
 /* Where ranks may be lost, a step counts when all have its results: who has passed here knows it.
@@ -147,6 +162,9 @@ static lcomm_status finish_step(lcomm_comm *comm) {
     status = lcomm_bucket_wait(&comm->tensors->buckets[i]);
   }
   if (status == LCOMM_OK) {
+    status = lcomm_results_await(comm);
+  }
+  if (status == LCOMM_OK) {
     status = lcomm_guard_check(comm);
   }
   if (status == LCOMM_OK) {
@@ -174,7 +192,7 @@ lcomm_status lcomm_tensors_wait(lcomm_comm *comm) {
 }
 
 uint64_t lcomm_tensors_not_finite(const lcomm_comm *comm) {
-  return comm ? comm->tensors->last_not_finite : 0;
+  return comm ? comm->tensors->not_finite.last : 0;
 }
 
 lcomm_status lcomm_tensors_momentum(lcomm_comm *comm, int *is_momentum) {

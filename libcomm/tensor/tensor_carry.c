@@ -59,7 +59,7 @@ static void forget_ready(lcomm_comm *comm) {
     atomic_store(&tensors->list[i]->on_stream, false);
   }
   tensors->buckets_started = 0;
-  tensors->step_not_finite = 0;
+  tensors->not_finite.step = 0;
   tensors->complete = false;
   atomic_store(&comm->deferred.open, false);
 }
@@ -170,7 +170,7 @@ static void pass_list(lcomm_comm *from, lcomm_comm *to) {
   right->location = left->location;
   right->guard_function = left->guard_function;
   right->guard_context = left->guard_context;
-  right->last_not_finite = left->last_not_finite;
+  right->not_finite.last = left->not_finite.last;
   atomic_store(&right->moved, atomic_load(&left->moved));
   atomic_store(&right->sends_momentum, atomic_load(&left->sends_momentum));
   to->deferred.counts_steps = from->deferred.counts_steps;

@@ -57,7 +57,7 @@ void lcomm_step_end(lcomm_comm *comm) {
   }
   comm->tensors->past.exists = policy->undo;
   comm->tensors->past.begun = false;
-  if (policy->discard_not_finite && comm->tensors->last_not_finite > 0) {
+  if (policy->discard_not_finite && comm->tensors->not_finite.last > 0) {
     discard_step(comm);
   }
 }

@@ -22,7 +22,7 @@ typedef struct server_program {
 
 static const lcomm_bucket *find_bucket(const lcomm_comm *comm, const lcomm_shard_vector *vector) {
   const lcomm_bucket *bucket = comm->tensors->buckets;
-  while (bucket->shards != vector) {
+  while (bucket->shards[0] != vector) {
     bucket++;
   }
   return bucket;
@@ -105,7 +105,7 @@ static lcomm_call call_of_end(void) {
 static void for_buckets(lcomm_comm *comm, void (*move)(lcomm_shard_vector *, float *)) {
   for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
     lcomm_bucket *bucket = &comm->tensors->buckets[i];
-    move(bucket->shards, bucket->ef.state.feedback->residual.now);
+    move(bucket->shards[0], bucket->ef.state.feedback->residual.now);
   }
 }
 

@@ -35,6 +35,12 @@ static bool is_over(const lcomm_comm *comm, const lcomm_tensor *tensor) {
  * if it can start. */
 static lcomm_status begin(lcomm_comm *comm, const lcomm_tensor *tensor, const char *call) {
   LCOMM_TRY(lcomm_control_receive(comm));
+  if (comm->settings.policy.quorum.stale > 0) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "%s(%s): with stale= results come later than their steps, all tensors' "
+                        "together; call lcomm_tensors_wait, then lcomm_tensors_next",
+                        call, tensor->name);
+  }
   if (!atomic_load(&tensor->ready)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "%s(%s): the tensor has not been reported ready in this step", call,

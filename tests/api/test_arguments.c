@@ -107,11 +107,14 @@ static int done;
   X(lcomm_state_read, (c, NULL, 8), "lcomm_state_read")                                            \
   X(lcomm_policy_set, (c, NULL), "lcomm_policy_set")                                               \
   X(lcomm_tensor_test, (c, tensor, NULL), "lcomm_tensor_test")                                     \
+  X(lcomm_tensors_next, (c, NULL), "lcomm_tensors_next")                                           \
+  X(lcomm_tensors_sync, (c, NULL), "lcomm_tensors_sync")                                           \
   X(lcomm_tensors_momentum, (c, NULL), "lcomm_tensors_momentum")                                   \
   X(lcomm_create_part, (c, NULL, NULL, NULL, NULL, &other), "lcomm_create_part")                   \
   X(lcomm_stats_get, (c, NULL), "lcomm_stats_get")                                                 \
   X(lcomm_rack_stats_get, (c, NULL), "lcomm_rack_stats_get")                                       \
   X(lcomm_lateness_get, (c, 0, NULL), "lcomm_lateness_get")                                        \
+  X(lcomm_staleness_get, (c, NULL), "lcomm_staleness_get")                                         \
   X(lcomm_behind, (c, NULL), "lcomm_behind")                                                       \
   X(lcomm_plan_print, (c, 4, F, 0, NULL, 9), "lcomm_plan_print")                                   \
   X(lcomm_plan_print, (c, 4, (lcomm_dtype)99, 0, text, sizeof(text)), "lcomm_plan_print")          \

@@ -356,7 +356,7 @@ static void words_must_be_known_and_given_once(void **state) {
       "unknown key 'foo'; expected KEY=VALUE with one of the keys net, net[PATTERN,...], node, "
       "rack, pipe, min, "
       "exempt, warmup, ramp, momentum, adam, clip, undo, nonfinite, scope, bucket, algo, check, "
-      "match, step, guard, quorum, late, servers;");
+      "match, step, guard, quorum, stale, late, servers;");
   expect_refusal("NET=int8", 1, "unknown key 'NET'");
   expect_refusal("=int8", 1, "unknown key ''");
   expect_refusal("  int8", 3, "unknown key 'int8'");

@@ -206,7 +206,8 @@ static void check_equal(const lcomm_policy *a, const lcomm_policy *b) {
                "exempt patterns survive their text");
   fuzz_require(a->step_calls == b->step_calls, "the calls of a step survive their text");
   fuzz_require(a->quorum.ranks == b->quorum.ranks && a->quorum.percent == b->quorum.percent &&
-                   a->quorum.late_ms == b->quorum.late_ms,
+                   a->quorum.late_ms == b->quorum.late_ms && a->quorum.stale == b->quorum.stale &&
+                   a->quorum.drops == b->quorum.drops,
                "a quorum survives its text");
   fuzz_require(memcmp(&a->quorum.servers, &b->quorum.servers, sizeof a->quorum.servers) == 0,
                "servers survive their text");
