@@ -116,7 +116,7 @@ int training_epoch(training *self, results *made, failure *why) {
   }
   int failed = train_steps(self, &shown, &made->loss, why);
   progress_end(&shown);
-  if (failed || read_traffic(self, &after, why)) {
+  if (failed || late_sync(self, why) || read_traffic(self, &after, why)) {
     return -1;
   }
   made->trained_s = now_s() - shown.began_s;
@@ -135,7 +135,7 @@ int training_epoch(training *self, results *made, failure *why) {
 }
 
 int training_finish_epoch(training *self, results *made, failure *why) {
-  if (compare_weights(self, made, why)) {
+  if (compare_weights(self, made, why) || late_gather_ages(self, why)) {
     return -1;
   }
   return training_test(self, made, why) || stop_signal_check_now(self->comm, why) ? -1 : 0;

@@ -24,6 +24,61 @@ lcomm_status late_average(training *self) {
   return gradients_wait(&self->gradients);
 }
 
+/* Weights do not change while a gradient is computed: only here. */
+static int update_by(training *self, lcomm_status (*hand_out)(lcomm_comm *comm, int *there),
+                     failure *why) {
+  int there = 1;
+  while (there) {
+    lcomm_status status = hand_out(self->comm, &there);
+    if (peers_check(self->comm, status, "taking the averages of a step", why)) {
+      return -1;
+    }
+    bool spoilt = lcomm_tensors_not_finite(self->comm) > 0;
+    float rate = self->late.rates[self->late.updates % LATE_UNDER_WAY_MOST];
+    if (there && training_update(self, rate, spoilt, why)) {
+      return -1;
+    }
+    self->late.updates += there != 0;
+  }
+  return 0;
+}
+
+int late_update(training *self, bool spoilt, failure *why) {
+  if (!self->late.is_stale) {
+    return training_update(self, self->now.rate, spoilt, why);
+  }
+  self->late.rates[self->late.brought++ % LATE_UNDER_WAY_MOST] = self->now.rate;
+  return update_by(self, lcomm_tensors_next, why);
+}
+
+int late_sync(training *self, failure *why) {
+  return self->late.is_stale ? update_by(self, lcomm_tensors_sync, why) : 0;
+}
+
+int late_gather_ages(training *self, failure *why) {
+  enum { MOST, MILLI_MEAN, VALUES };
+  lcomm_staleness mine;
+  if (!self->late.is_stale) {
+    return 0;
+  }
+  if (peers_check(self->comm, lcomm_staleness_get(self->comm, &mine), "asking for ages", why)) {
+    return -1;
+  }
+  uint64_t values[VALUES] = {mine.age_most, (uint64_t)(1e3 * mine.age_mean + 0.5)};
+  const uint64_t *all = peers_gather(&self->ranks, values, VALUES, why);
+  if (!all) {
+    return -1;
+  }
+  self->late.age_most = 0;
+  self->late.age_mean = 0;
+  for (int rank = 0; rank < self->ranks.size; rank++) {
+    const uint64_t *of = all + rank * VALUES;
+    self->late.age_most = of[MOST] > self->late.age_most ? of[MOST] : self->late.age_most;
+    self->late.age_mean += 1e-3 * (double)of[MILLI_MEAN] / self->ranks.size;
+  }
+  return 0;
+}
+
 void late_report(const training *self) {
   uint64_t steps = self->late.left_out;
   if (steps > 0) {

@@ -185,6 +185,10 @@ void report_end(const training *of, const results *run) {
     printf("  %-14s %" PRIu64 " step%s: the averages of the gradients held NaN or Inf\n", "skipped",
            of->skipped, of->skipped == 1 ? "" : "s");
   }
+  if (of->late.is_stale) {
+    printf("  %-14s gradients were %.2f steps old on average, %" PRIu64 " at most\n", "staleness",
+           of->late.age_mean, of->late.age_most);
+  }
   if (of->chosen->save) {
     printf("  %-14s in %s, after step %" PRIu64 "\n", "saved", of->chosen->save, of->saved_step);
   }

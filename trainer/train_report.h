@@ -158,6 +158,9 @@ bool policy_discards(const char *policy);
 bool policy_has_quorum(const char *policy);
 bool policy_has_servers(const char *policy);
 
+/* Do steps go on without their own averages (stale=)? */
+bool policy_is_stale(const char *policy);
+
 /* -------------------------------------------------------- log, for programs
  * One JSON object per line. "event" says which (config, step, guard, epoch, saved, resumed,
  * changed, final; stopped by a signal; failed), "time" when. Steps count from the start of the

@@ -194,6 +194,10 @@ void log_results(const training *of, const char *event, const results *what) {
     put_real(of->log->file, "bits_per_byte", results_bits(what));
   }
   put_whole(of->log->file, "skipped_steps", of->skipped);
+  if (of->late.is_stale) {
+    put_real(of->log->file, "age_mean", of->late.age_mean);
+    put_whole(of->log->file, "age_most", of->late.age_most);
+  }
   put_real(of->log->file, "loss_scale", (double)of->scale.factor);
   put_state(of->log->file, of);
   put_end(of->log->file);

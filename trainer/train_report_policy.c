@@ -188,6 +188,17 @@ static void say_guard(writer *to, const char *guard, const char *indent) {
   }
 }
 
+static void say_stale(writer *to, const char *policy, const char *indent) {
+  char stale[VALUE_SIZE], late[VALUE_SIZE];
+  find_value(policy, "stale", "", stale);
+  find_value(policy, "late", "10", late);
+  int steps = (int)strtol(stale, NULL, 10);
+  say(to,
+      "%sa step waits %s ms for its averages, and goes on for up to %d step%s without the newest",
+      indent, late, steps, steps == 1 ? "" : "s");
+  say(to, "%s\n", has_part(stale, ":drop") ? "; who is farther behind sends later" : "");
+}
+
 static void say_steps(writer *to, const char *policy, const char *indent) {
   char warmup[VALUE_SIZE], ramp[VALUE_SIZE], momentum[VALUE_SIZE], clip[VALUE_SIZE],
       guard[VALUE_SIZE];
@@ -216,6 +227,9 @@ static void say_steps(writer *to, const char *policy, const char *indent) {
     find_value(policy, "quorum", "", quorum);
     find_value(policy, "late", "10", late);
     say(to, "%sa step waits for %s of the ranks, and %s ms for the others\n", indent, quorum, late);
+  }
+  if (policy_is_stale(policy)) {
+    say_stale(to, policy, indent);
   }
   if (momentum[0]) {
     say(to, "%smomentum %s is kept by libcomm; the optimiser's is off\n", indent, momentum);
@@ -320,4 +334,10 @@ void policy_stage_words(const char *policy, bool one_node, const char *indent, c
     say_codec(&to, value);
   }
   say(&to, "\n");
+}
+
+bool policy_is_stale(const char *policy) {
+  char stale[VALUE_SIZE];
+  find_value(policy, "stale", "", stale);
+  return stale[0] != '\0';
 }

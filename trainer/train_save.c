@@ -196,6 +196,9 @@ int save_checkpoint(training *self, failure *why) {
     return 0;
   }
   failure mine = {0};
+  if (late_sync(self, why)) {
+    return -1;
+  }
   folder_join(place, folder, ".saving");
   folder_join(states, place, "libcomm");
   snprintf(step, sizeof step, "step-%012" PRIu64, self->step);

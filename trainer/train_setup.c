@@ -241,7 +241,8 @@ static int share_weights(training *self, failure *why) {
 /* Of shards each rank steps its own, of stages each has a part: all are waited for. A checkpoint
  * has what all ranks remember, and servers are ranks that take no part in it. */
 static int check_owners(const training *self, failure *why) {
-  const char *word = self->served ? "algo=servers" : "quorum=";
+  bool is_stale = policy_is_stale(lcomm_policy_string(whole_comm(self)));
+  const char *word = is_stale ? "stale=" : self->served ? "algo=servers" : "quorum=";
   if (is_sharded(self) || is_pipelined(self)) {
     return failure_set_common(why, EXIT_SETUP, "%s does not go with %s, whose steps need all ranks",
                               word, is_sharded(self) ? "--shard" : "--pipeline");
@@ -251,6 +252,12 @@ static int check_owners(const training *self, failure *why) {
                               "algo=servers does not go with --save and --resume: servers remember "
                               "a part of what error feedback left out, and save nothing");
   }
+  if (self->net.precision == PRECISION_FP16 && is_stale) {
+    return failure_set_common(why, EXIT_SETUP,
+                              "%s does not go with --precision fp16, as averages come later than "
+                              "their step, when the scale of the loss is another one; take bf16",
+                              word);
+  }
   return 0;
 }
 
@@ -259,9 +266,8 @@ static int check_owners(const training *self, failure *why) {
 static int complete_policy(training *self, failure *why) {
   char policy[POLICY_SIZE];
   const char *given = lcomm_policy_string(whole_comm(self));
-  if (policy_has_quorum(given) || self->served) { /* ranks come to a step at different times, and
-                                                   * undo none */
-    return check_owners(self, why);
+  if (policy_has_quorum(given) || policy_is_stale(given) || self->served) {
+    return check_owners(self, why); /* ranks come to a step at different times, and undo none */
   }
   if (!policy_keeps_residuals(given) || policy_discards(given)) {
     return 0;
@@ -278,7 +284,8 @@ int training_register(training *self, failure *why) {
   if (peers_check(comm, status, "asking for the guard's figures", why)) {
     return -1;
   }
-  self->late.may_be = policy_has_quorum(policy);
+  self->late.is_stale = policy_is_stale(policy);
+  self->late.may_be = policy_has_quorum(policy) || self->late.is_stale;
   self->discards = policy_keeps_residuals(policy) || self->late.may_be || self->served;
   int failed = is_sharded(self) ? shard_register(&self->shard, policy_compresses(policy), why)
                                 : gradients_register(&self->gradients, comm, &self->net, why);

@@ -159,7 +159,7 @@ static int check_device(training *self, failure *why) {
 }
 
 int training_finish_step(training *self, bool spoilt, failure *why) {
-  if (check_device(self, why) || training_update(self, self->now.rate, spoilt, why)) {
+  if (check_device(self, why) || late_update(self, spoilt, why)) {
     return -1;
   }
   deal_use(&self->deal);

@@ -189,8 +189,9 @@
  *                 step; lcomm_tensors_next() hands out what is there, in order of the steps, each
  *                 result once on every rank, so replicas differ by what is under way alone.
  *                 lcomm_tensors_sync() hands out all and compares the ranks. A gradient that was
- *                 computed without the results of AGE steps travels as 1/(1+AGE) of it now, and
- *                 the rest with the next gradient, so nothing is lost. A rank that is slow in
+ *                 computed without the results of AGE steps is multiplied with 1/(1+AGE), a
+ *                 smaller learning rate: steps by old gradients have to be shorter. Of what
+ *                 was multiplied nothing is lost. A rank that is slow in
  *                 every step sets the pace of all, N steps later. With :drop a rank that is more
  *                 than N steps behind more than half of the ranks is not waited for: it keeps what
  *                 it sent, sends it later, and lcomm_behind() says how many steps it had better

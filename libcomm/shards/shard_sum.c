@@ -33,30 +33,6 @@ static void encode(lcomm_shard_vector *vector, int owner, const float *values, f
   it->size = it->coding.room;
 }
 
-/* Of an old gradient a share travels now. What is not finite stays nowhere. */
-static void keep_rest(const float *values, float *residual, uint64_t count, float share) {
-  for (uint64_t i = 0; i < count; i++) {
-    float sum = residual[i] + (1 - share) * values[i];
-    residual[i] = isfinite(sum) ? sum : residual[i];
-  }
-}
-
-/* The residual joins what travels, and the rest of the gradient the residual after that. */
-static void encode_share(lcomm_shard_vector *vector, int owner, float *values, float *residual,
-                         float share) {
-  const lcomm_shard_piece *it = &vector->pieces[owner];
-  uint64_t count = it->coding.count;
-  float *piece = values + it->first;
-  if (share >= 1) {
-    encode(vector, owner, values, residual);
-    return;
-  }
-  memcpy(vector->scratch, piece, count * sizeof(float));
-  vector->comm->kernels->f32_scale(piece, share, piece, count);
-  encode(vector, owner, values, residual);
-  keep_rest(vector->scratch, residual + it->first, count, share);
-}
-
 /* The sum before has ended, so its messages have arrived; the transport may not have said so. */
 static lcomm_status finish_before(lcomm_shards *shards, lcomm_shard_piece *piece) {
   bool over = false;
@@ -119,9 +95,12 @@ lcomm_status lcomm_shard_sum_begin(lcomm_shard_vector *vector, float *values, fl
   lcomm_status status = finish_all_before(shards, vector);
   uint32_t environment = lcomm_fp_enter();
   vector->begun_s = lcomm_clock_s();
+  if (share < 1) {
+    vector->comm->kernels->f32_scale(values, share, values, vector->count);
+  }
   for (int owner = 0; owner < vector->comm->size && status == LCOMM_OK; owner++) {
     if (vector->pieces[owner].coding.count > 0) {
-      encode_share(vector, owner, values, residual, share);
+      encode(vector, owner, values, residual);
     }
   }
   lcomm_fp_leave(environment);

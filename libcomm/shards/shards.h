@@ -57,9 +57,9 @@ void lcomm_shard_lanes_free(lcomm_comm *comm, lcomm_shard_vector **lanes);
 
 /* ------------------------------------------------------------------- sums */
 
-/* Begin the next sum: this rank contributes share * values + residual. The residual keeps what the
- * codec leaves out of that, and the rest of the values. Both have `count` elements; the values are
- * spoilt. Errors are the communicator's. */
+/* Begin the next sum: this rank contributes share * values + residual, of which the residual keeps
+ * what the codec leaves out. Both have `count` elements; the values are scaled. Errors are the
+ * communicator's. */
 lcomm_status lcomm_shard_sum_begin(lcomm_shard_vector *vector, float *values, float *residual,
                                    float share);
 

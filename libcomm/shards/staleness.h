@@ -9,8 +9,7 @@
  * A rank contributes to rounds 0, 1, 2, ... and takes their results in the same order, each once.
  * `steps` + 1 rounds at most are under way: contributed to, and without a result that was taken.
  * The *age* of a contribution is the number of rounds before its own whose results its rank had not
- * taken when it computed: 0 to `steps`. Of an old one only a share travels now; the rest is for the
- * residual.
+ * taken when it computed: 0 to `steps`. An old one counts less.
  *
  * Rounds take turns in `steps` + 1 *lanes*, each of which has a quorum (quorum.h) of all ranks: a
  * rank contributes to a lane again when it has taken the result before, as a quorum asks for. A
@@ -48,7 +47,7 @@ bool lcomm_stale_must_wait(const lcomm_stale_rule *rule, const lcomm_stale_rank 
 /* The age of the next contribution. */
 uint64_t lcomm_stale_age(const lcomm_stale_rank *rank);
 
-/* The share of a contribution that travels now: 1/(1+age). */
+/* What a contribution is multiplied with: 1/(1+age). */
 float lcomm_stale_share(uint64_t age);
 
 /* May the open round of lane `lane` close? lanes[lcomm_stale_lanes()]. */

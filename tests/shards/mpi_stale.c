@@ -60,15 +60,22 @@ static void apply_all(const model *m, lcomm_status (*hand_out)(lcomm_comm *comm,
   }
 }
 
-/* Gradients, or zeros, up to where the step is waited for. */
+static lcomm_staleness staleness_of(const model *m) {
+  lcomm_staleness known;
+  require_fine(m, lcomm_staleness_get(m->comm, &known));
+  return known;
+}
+
+/* Gradients, or zeros, up to where the step is waited for. What counts is scaled by the age. */
 static void contribute(model *m, int number, bool brings) {
+  double age = (double)staleness_of(m).under_way;
   for (int t = 0; t < TENSORS; t++) {
     memset(m->data[t], 0, sizes[t] * sizeof(float));
     if (brings) {
       fill_gradient(m->data[t], sizes[t], seed_of(t, number));
     }
     for (uint64_t i = 0; i < sizes[t]; i++) {
-      came[t][i] += (double)m->data[t][i];
+      came[t][i] += (double)m->data[t][i] / (1 + age);
     }
   }
   for (int t = 0; t < TENSORS; t++) {
@@ -98,12 +105,6 @@ static void tell_late_one(void) {
   for (int i = 0; i < mpi_size - 1; i++) {
     MPI_Recv(&token, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
-}
-
-static lcomm_staleness staleness_of(const model *m) {
-  lcomm_staleness known;
-  require_fine(m, lcomm_staleness_get(m->comm, &known));
-  return known;
 }
 
 /* The others are as far ahead as they may be before the late one begins. */
@@ -310,7 +311,6 @@ static void a_communicator_may_be_destroyed_with_results_under_way(void) {
   free_model(&m);
 }
 
-/* A share of it travels, the rest is kept: neither stays. */
 static void what_is_not_finite_is_told_with_its_result_and_remembered_nowhere(void) {
   static double residual[LARGEST];
   for (int c = 0; c < CODECS; c++) {

@@ -21,8 +21,8 @@ typedef struct walker {
   uint64_t used, dropped;
   double sum; /* of the results that it took */
   uint64_t age_most;
-  double kept, sent;    /* of unit gradients: in the residual, and used in results */
-  float shares[ROUNDS]; /* what it brought to each round */
+  double brought, kept, sent; /* of unit gradients: in all, in the residual, used in results */
+  float shares[ROUNDS];       /* what it brought to each round */
 } walker;
 
 typedef struct world {
@@ -69,7 +69,7 @@ static void end(world *it) {
   }
 }
 
-/* A unit gradient, of which a share goes with what is kept, and the rest is kept after that. */
+/* A share of a unit gradient goes with what is kept. */
 static void contribute(world *it, int rank) {
   walker *self = &it->of[rank];
   uint64_t round = self->is.contributed, age = lcomm_stale_age(&self->is);
@@ -77,7 +77,8 @@ static void contribute(world *it, int rank) {
   float share = lcomm_stale_share(age);
   assert_true(lcomm_quorum_contribute(lane, rank, it->now_s) != LCOMM_QUORUM_REFUSED);
   self->shares[round] = share + (float)self->kept;
-  self->kept = 1 - (double)share;
+  self->kept = 0;
+  self->brought += (double)share;
   self->age_most = age > self->age_most ? age : self->age_most;
   self->is.contributed++;
 }
@@ -159,7 +160,7 @@ static void check(const world *it) {
     const walker *self = &it->of[rank];
     double whole = self->sent + self->kept;
     assert_true(self->used + self->dropped == ROUNDS);
-    assert_true(whole > ROUNDS - 1e-3 && whole < ROUNDS + 1e-3);
+    assert_true(whole > self->brought - 1e-3 && whole < self->brought + 1e-3);
     assert_true(self->age_most <= it->rule.steps);
     assert_true(self->sum >= it->of[0].sum && self->sum <= it->of[0].sum);
   }

@@ -105,6 +105,17 @@ static void a_quorum_is_told(void **state) {
   assert_words("net=int8+ef quorum=7", 2, "a step waits for 7 of the ranks, and 10 ms");
 }
 
+static void staleness_is_told(void **state) {
+  (void)state;
+  assert_true(policy_is_stale("net=int8+ef stale=2"));
+  assert_false(policy_is_stale("net=int8+ef quorum=2"));
+  assert_words("net=int8+ef stale=2", 2,
+               "a step waits 10 ms for its averages, and goes on for up to 2 steps without the "
+               "newest");
+  assert_words("net=int8+ef stale=1:drop late=0", 2,
+               "up to 1 step without the newest; who is farther");
+}
+
 static void words_that_do_not_fit_are_cut(void **state) {
   (void)state;
   model net;
@@ -145,6 +156,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(tensors_that_stay_exact_are_counted),
     cmocka_unit_test(tensors_of_each_codec_have_a_line),
     cmocka_unit_test(a_quorum_is_told),
+    cmocka_unit_test(staleness_is_told),
     cmocka_unit_test(words_that_do_not_fit_are_cut),
     cmocka_unit_test(what_auto_chose_is_told_with_the_reason),
 };
