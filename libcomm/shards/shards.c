@@ -51,7 +51,8 @@ static void set_rule(lcomm_shards *shards, const lcomm_shard_roles *roles) {
   shards->stale.rule = (lcomm_stale_rule){.steps = policy->stale, .drops = policy->drops};
   if (policy->stale > 0) {
     shards->rule = lcomm_stale_quorum(&shards->stale.rule, ranks, LCOMM_SHARD_KEPT);
-    snprintf(shards->word, sizeof(shards->word), "stale=%u", policy->stale);
+    snprintf(shards->word, sizeof(shards->word), "stale=%u%s", policy->stale,
+             policy->drops ? ":drop" : "");
     return;
   }
   shards->rule = (lcomm_quorum_rule){.ranks = ranks,

@@ -46,6 +46,13 @@ static void compute(const trouble *of, int step) {
   sleep_s(time_s + (of->pauses && pauses_now(step) ? PAUSE_S : 0));
 }
 
+/* With stale= some results of the last steps are still under way. */
+static void take_results(const model *m, lcomm_status (*hand_out)(lcomm_comm *comm, int *there)) {
+  for (int there = 1; there;) {
+    require_fine(m, hand_out(m->comm, &there));
+  }
+}
+
 /* The first step, which makes everything, is not among those that are timed. Without a rank that
  * was skipped nothing waits in the end for the slow one. */
 static double time_steps(model *m, const trouble *of, uint64_t *skipped) {
@@ -62,13 +69,16 @@ static double time_steps(model *m, const trouble *of, uint64_t *skipped) {
       memset(m->data[t], 0, sizes[t] * sizeof(float));
     }
     require_fine(m, step_model(m));
+    take_results(m, step == 0 ? lcomm_tensors_sync : lcomm_tensors_next);
     require_fine(m, lcomm_behind(m->comm, &behind));
     if (step == 0) {
       MPI_Barrier(MPI_COMM_WORLD);
       begun_s = lcomm_clock_s();
     }
   }
-  return (lcomm_clock_s() - begun_s) / steps;
+  double mean_s = (lcomm_clock_s() - begun_s) / steps;
+  take_results(m, lcomm_tensors_sync);
+  return mean_s;
 }
 
 static void time_case(const char *title, const char *policy, trouble of) {
@@ -96,6 +106,10 @@ static void steps_take_their_time(void) {
   time_case("slow rank, quorum", "net=int8+ef min=1 quorum=7 late=2", slow);
   time_case("pauses, all", "net=int8+ef min=1", pauses);
   time_case("pauses, quorum", "net=int8+ef min=1 quorum=75% late=2", pauses);
+  time_case("undisturbed, stale", "net=int8+ef min=1 stale=2", none);
+  time_case("slow rank, stale", "net=int8+ef min=1 stale=2 late=2", slow);
+  time_case("slow rank, drop", "net=int8+ef min=1 stale=2:drop late=2", slow);
+  time_case("pauses, stale", "net=int8+ef min=1 stale=2 late=2", pauses);
 }
 
 static const mpi_property properties[] = {PROPERTY(steps_take_their_time)};
