@@ -66,6 +66,13 @@ topology() {
     grep -q '"ranks":.*6' "$work/json"
 }
 
+late() {
+  "$simulate" "${small[@]}" --compute 20ms --late rank=1:x3 --late pause=100ms:5% >"$work/out" &&
+    grep -q 'with late ranks' "$work/out" && [ "$(grep -c 'stale=2' "$work/out")" -ge 4 ] &&
+    "$simulate" "${small[@]}" --compute 20ms --late rank=1:x3 -p net=int8 -p "net=int8 quorum=75%" --json >"$work/json" &&
+    [ "$(grep -c '"late"' "$work/json")" -eq 2 ]
+}
+
 # refused STATUS WORD...: with one sentence of its own
 refused() {
   local expected=$1 status
@@ -79,6 +86,7 @@ bad_input() {
   echo '{"codecs": 3}' >"$work/bad"
   refused 2 --speeds "$work/bad" && refused 2 --workload "$work/bad" && refused 2 --computation "$work/bad" &&
     refused 2 --topology "$work/bad" && refused 2 --speeds "$work/missing" && refused 2 --workload "$work" &&
+    refused 2 --late x3 --compute 1s && refused 2 --late rank=1:x3 && refused 2 --late rank=32:x3 --compute 1s &&
     refused 2 --policy net=int9 && refused 1 --nodes 3 --ranks 1 --policy algo=halving --symmetry on &&
     refused 1 "${small[@]}" -p net=int8 --trace "$work/no/such/folder"
 }
@@ -93,5 +101,6 @@ else
   echo "SKIP a_timeline_has_rows_without_overlap: no python3"
 fi
 property a_topology_of_libcomm_info_is_simulated topology
+property late_ranks_have_a_table_of_their_own late
 property bad_input_is_refused_with_a_sentence bad_input
 exit $failed

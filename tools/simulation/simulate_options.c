@@ -232,6 +232,9 @@ static bool check(tool_command_line *line, const simulate_options *o) {
     return tool_refuse(line, "--trace shows one simulation: one --policy, one number of nodes and "
                              "one --link");
   }
+  if (!simulate_options_check_late(line, o)) {
+    return false;
+  }
   for (size_t i = 0; i < o->node_count; i++) {
     if ((int64_t)o->nodes[i] * o->ranks > SIMULATE_RANKS_MAX) {
       return tool_refuse(line, "%d nodes of %d ranks are more than %d ranks", o->nodes[i], o->ranks,
@@ -242,11 +245,12 @@ static bool check(tool_command_line *line, const simulate_options *o) {
 }
 
 static void fill_in(simulate_options *o) {
-  if (o->policy_count == 0) {
-    o->policies[0] = "";
-    o->policies[1] = "net=int8";
-    o->policies[2] = "net=topk:0.01+ef";
-    o->policy_count = 3;
+  static const char *const codecs[] = {"", "net=int8", "net=topk:0.01+ef", NULL};
+  static const char *const rules[] = {"", "quorum=75%", "stale=2", "stale=2:drop", NULL};
+  const char *const *standard = o->late_count > 0 ? rules : codecs;
+  bool has_none = o->policy_count == 0;
+  for (size_t i = 0; has_none && standard[i]; i++) {
+    o->policies[o->policy_count++] = standard[i];
   }
   if (o->link_count == 0 && !o->topology) {
     strcpy(o->links[0].name, "25g");
@@ -284,6 +288,7 @@ tool_parse simulate_options_parse(int argc, char **argv, simulate_options *made,
       TOOL_NAME(0, "computation", offsetof(simulate_options, computation)),
       TOOL_NAME(0, "speeds", offsetof(simulate_options, speeds)),
       TOOL_READ(0, "launch", read_launch),
+      TOOL_READ(0, "late", simulate_options_read_late),
       TOOL_READ('p', "policy", read_policy),
       TOOL_READ(0, "type", read_type),
       TOOL_FLAG(0, "calls", offsetof(simulate_options, calls), true),

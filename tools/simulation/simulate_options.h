@@ -7,6 +7,7 @@
 
 #include "tools/common/tool_options.h"
 #include "tools/simulation/simulate_engine.h"
+#include "tools/simulation/simulate_late.h"
 #include "tools/simulation/simulate_links.h"
 
 enum { SIMULATE_POLICIES_MAX = 8, SIMULATE_SWEEP_MAX = 32, SIMULATE_LINKS_MAX = 8 };
@@ -38,11 +39,17 @@ typedef struct simulate_options {
   double launch_us;
   lcomm_dtype dtype;
   simulate_symmetry symmetry;
+  simulate_lateness late[SIMULATE_LATE_MAX];
+  size_t late_count;
 } simulate_options;
 
 /* After TOOL_USAGE a sentence is in `error` (TOOL_ERROR_MAX bytes). */
 tool_parse simulate_options_parse(int argc, char **argv, simulate_options *made, char *error);
 void simulate_options_help(void);
+
+/* --late, and whether it fits the rest: parts of simulate_options_parse. */
+bool simulate_options_read_late(tool_command_line *line, const char *value);
+bool simulate_options_check_late(tool_command_line *line, const simulate_options *o);
 
 /* The settings of a simulation over one of the links, in a topology. */
 simulate_settings simulate_options_settings(const simulate_options *options, size_t link,

@@ -70,6 +70,51 @@ static void put_case(tool_table *table, const simulate_study *study, size_t inde
   put_times(table, simulate_study_times(study, index));
 }
 
+/* ------------------------------------------------------------ late ranks */
+
+static const char *const late_columns[] = {
+    "link",          "nodes",     "ranks",     "policy", "step",  "step, with\nlate ranks",
+    "computed\n(%)", "used\n(%)", "mean\nage", "most",   "times", NULL};
+
+static void put_late(tool_table *table, const simulate_study *study, size_t index) {
+  const simulate_case *it = &study->cases[index];
+  tool_table_row(table);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%s", simulate_study_link(study->options, it->link));
+  tool_table_put(table, TOOL_COLOUR_NONE, "%d", it->nodes);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%d", it->ranks);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%s", policy_name(study->options->policies[it->policy]));
+  if (!it->late_done) {
+    return;
+  }
+  put_seconds(table, it->result.step_s);
+  put_seconds(table, it->late.step_s);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%.1f", 100 * it->late.computed);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%.1f", 100 * it->late.used);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%.2f", it->late.age);
+  tool_table_put(table, TOOL_COLOUR_NONE, "%d", (int)it->late.age_most);
+  put_times(table, simulate_study_late_times(study, index));
+}
+
+static bool print_late(const simulate_study *study, FILE *file, bool colours) {
+  tool_table table = {.columns = late_columns, .sides = "LRRLRRRRRRR"};
+  if (study->options->late_count == 0) {
+    return true;
+  }
+  fprintf(file, "with late ranks, over %d steps\n", SIMULATE_LATE_STEPS);
+  for (size_t i = 0; i < study->count; i++) {
+    put_late(&table, study, i);
+  }
+  bool good = tool_table_print(&table, file, colours);
+  for (size_t i = 0; i < study->count; i++) {
+    const simulate_case *it = &study->cases[i];
+    if (it->done && !it->late_done) {
+      fprintf(file, "not simulated with late ranks: %s: %s\n",
+              policy_name(study->options->policies[it->policy]), it->late_why);
+    }
+  }
+  return good;
+}
+
 static void print_verdicts(const simulate_study *study, FILE *file) {
   const simulate_options *o = study->options;
   size_t links = o->link_count > 0 ? o->link_count : 1;
@@ -106,6 +151,7 @@ bool simulate_report_print(const simulate_study *study, FILE *file, bool colours
     assumed |= study->speeds.codec[i].assumed;
   }
   print_verdicts(study, file);
+  good = print_late(study, file, colours) && good;
   print_failures(study, file);
   if (assumed) {
     fputs("speeds of top-k's sums, int4, int2, sign, fp8e5m2, low rank and the lossless stage are "

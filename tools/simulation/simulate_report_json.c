@@ -43,6 +43,17 @@ static void put_result(tool_json *json, cJSON *it, const simulate_study *study, 
   tool_json_number(json, it, "simulated_ranks", result->simulated_ranks);
 }
 
+static void put_late(tool_json *json, cJSON *it, const simulate_study *study, size_t index) {
+  const simulate_late_result *late = &study->cases[index].late;
+  cJSON *of = tool_json_object(json, it, "late");
+  tool_json_number(json, of, "step_s", late->step_s);
+  tool_json_number(json, of, "computed", late->computed);
+  tool_json_number(json, of, "used", late->used);
+  tool_json_number(json, of, "age", late->age);
+  tool_json_number(json, of, "age_most", (double)late->age_most);
+  tool_json_number(json, of, "times", simulate_study_late_times(study, index));
+}
+
 static void put_case(tool_json *json, cJSON *array, const simulate_study *study, size_t index) {
   const simulate_case *one = &study->cases[index];
   cJSON *it = tool_json_object(json, array, NULL);
@@ -51,6 +62,9 @@ static void put_case(tool_json *json, cJSON *array, const simulate_study *study,
   tool_json_number(json, it, "ranks", one->ranks);
   tool_json_text(json, it, "policy", study->options->policies[one->policy]);
   tool_json_flag(json, it, "simulated", one->done);
+  if (one->late_done) {
+    put_late(json, it, study, index);
+  }
   if (one->done) {
     put_result(json, it, study, index);
   } else {

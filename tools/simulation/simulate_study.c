@@ -103,6 +103,23 @@ static bool simulate_one(const simulate_study *study, lcomm_topo *topo, simulate
   return good;
 }
 
+/* What the step takes besides computing is the same with late ranks. */
+static bool simulate_late_ranks(const simulate_study *study, simulate_case *it) {
+  const simulate_options *o = study->options;
+  lcomm_policy policy;
+  lcomm_why error;
+  if (lcomm_policy_parse(o->policies[it->policy], &policy, &error) != LCOMM_OK) {
+    return false;
+  }
+  simulate_late_case of = {.ranks = it->ranks,
+                           .compute_s = it->result.compute_s,
+                           .exchange_s = it->result.step_s - it->result.compute_s,
+                           .policy = policy.quorum,
+                           .late = o->late,
+                           .late_count = o->late_count};
+  return simulate_late_run(&of, &it->late, it->late_why);
+}
+
 /* --------------------------------------------------------------- all cases */
 
 static bool find_topology(const simulate_options *o, int nodes, lcomm_topo *topo, char *why) {
@@ -147,6 +164,7 @@ static bool run_nodes(simulate_study *study, size_t link, int nodes, tool_progre
     *it = (simulate_case){.link = link, .policy = policy, .nodes = topo.nodes, .ranks = topo.size};
     say(study, it, progress);
     it->done = simulate_one(study, &topo, it);
+    it->late_done = it->done && study->options->late_count > 0 && simulate_late_ranks(study, it);
     tool_progress_add(progress, 1);
   }
   lcomm_topo_free(&topo);
@@ -226,6 +244,12 @@ double simulate_study_times(const simulate_study *study, size_t index) {
   const simulate_case *it = &study->cases[index], *first = it - it->policy;
   bool known = it->done && first->done && it->result.step_s > 0;
   return known ? first->result.step_s / it->result.step_s : 0;
+}
+
+double simulate_study_late_times(const simulate_study *study, size_t index) {
+  const simulate_case *it = &study->cases[index], *first = it - it->policy;
+  bool known = it->late_done && first->late_done && it->late.step_s > 0;
+  return known ? first->late.step_s / it->late.step_s : 0;
 }
 
 const char *simulate_study_verdict(const simulate_study *study, size_t link, size_t policy,

@@ -16,6 +16,9 @@ typedef struct simulate_case {
   char codec[48];   /* between nodes, of the largest bucket */
   char reason[512]; /* of its plan */
   char why[SIMULATE_WHY_MAX];
+  bool late_done; /* with --late; else `late_why` says why not */
+  simulate_late_result late;
+  char late_why[SIMULATE_LATE_WHY_MAX];
 } simulate_case;
 
 typedef struct simulate_study {
@@ -36,6 +39,9 @@ const char *simulate_study_link(const simulate_options *options, size_t link);
 
 /* How many times as fast as the first policy on the same link and nodes; 0: not known. */
 double simulate_study_times(const simulate_study *study, size_t index);
+
+/* The same with late ranks. */
+double simulate_study_late_times(const simulate_study *study, size_t index);
 
 /* Where a policy pays on a link, in words: "from 2 to 64 nodes", "nowhere", "everywhere": where it
  * is at least a hundredth faster than the first one. Returns text. */
