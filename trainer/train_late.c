@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "trainer/train.h"
+#include "trainer/train_clock.h"
 
 bool late_asks_all(const training *self) {
   uint64_t done = self->step_of_epoch + 1;
@@ -13,6 +16,22 @@ bool late_asks_all(const training *self) {
 bool late_leaves_out(const training *self) {
   uint64_t steps = 0;
   return self->late.may_be && lcomm_behind(gradients_comm(self), &steps) == LCOMM_OK && steps > 0;
+}
+
+void late_begin(training *self) {
+  double sleep_s =
+      slow_sleep_s(&self->chosen->slow, self->ranks.rank, self->step, self->late.computed_s);
+  if (sleep_s > 0) {
+    double whole_s = floor(sleep_s);
+    struct timespec time = {.tv_sec = (time_t)whole_s,
+                            .tv_nsec = (long)(1e9 * (sleep_s - whole_s))};
+    nanosleep(&time, NULL);
+  }
+  self->late.began_s = now_s();
+}
+
+void late_computed(training *self) {
+  self->late.computed_s = now_s() - self->late.began_s;
 }
 
 lcomm_status late_average(training *self) {

@@ -32,6 +32,7 @@ typedef struct late_steps {
   uint64_t brought, updates; /* with stale=: steps that were made, and of which weights are */
   float rates[LATE_UNDER_WAY_MOST]; /* of these steps, by number */
   uint64_t age_most;                /* of the gradients of all ranks, */
+  double began_s, computed_s;       /* of a step that is slow on purpose: see train_slow.h */
   double age_mean;                  /* see lcomm_staleness */
 } late_steps;
 
@@ -43,6 +44,10 @@ bool late_asks_all(const struct training *self);
 
 /* Does this rank compute nothing for the next step? */
 bool late_leaves_out(const struct training *self);
+
+/* A step begins to compute, after a sleep where --late asks for one; it has computed. */
+void late_begin(struct training *self);
+void late_computed(struct training *self);
 
 /* The step without samples of this rank. Returns the status of the whole step. Collective. */
 lcomm_status late_average(struct training *self);

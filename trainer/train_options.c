@@ -45,6 +45,7 @@ static const struct option long_options[] = {
     {"precision", required_argument, NULL, 'x'},
     {"shard", required_argument, NULL, 'z'},
     {"device", required_argument, NULL, 'D'},
+    {"late", required_argument, NULL, 't'},
     {"log-every", required_argument, NULL, 'L'},
     {"plot", required_argument, NULL, 'P'},
     {"save", required_argument, NULL, 'K'},
@@ -90,6 +91,16 @@ static int read_int(const char *name, int most, int *value, failure *why) {
   }
   *value = (int)read;
   return 0;
+}
+
+static int read_late(options *made, failure *why) {
+  if (slow_read(optarg, &made->slow) == 0) {
+    return 0;
+  }
+  return failure_set_common(why, EXIT_SETUP,
+                            "--late is \"%s\", expected rank=R:xF, such as rank=3:x3, or "
+                            "pause=MSms:N%%, such as pause=200ms:5%%",
+                            optarg);
 }
 
 static int read_images(options *made, failure *why) {
@@ -203,6 +214,8 @@ static int read_option(int letter, options *made, failure *why) {
     return read_shard(made, why);
   case 'D':
     return read_device(made, why);
+  case 't':
+    return read_late(made, why);
   case 'L':
     return read_whole("log-every", 1, UINT64_MAX, &made->log_every, why);
   case 'P':

@@ -11,6 +11,7 @@
 #include "trainer/train_peers.h"
 #include "trainer/train_precision.h"
 #include "trainer/train_shard.h"
+#include "trainer/train_slow.h"
 
 /* The command line. */
 typedef struct options {
@@ -19,6 +20,7 @@ typedef struct options {
   const char *policy;  /* NULL: LCOMM_POLICY, else exact */
   const char *log;     /* NULL: no log */
   const char *plot;    /* NULL: none */
+  slowness slow;       /* --late */
   uint64_t log_every;  /* steps */
   const char *save;    /* folder; NULL: save nothing */
   const char *resume;  /* folder; NULL: begin anew */

@@ -98,6 +98,7 @@ static int check_pipeline(const options *made, failure *why) {
       {made->precision != PRECISION_FP32, "--precision", "stages exchange float32"},
       {made->clip > 0.0f, "--clip", "no stage knows the norm of all gradients"},
       {made->save || made->resume, "--save and --resume", "checkpoints are of whole models"},
+      {made->slow.factor > 0 || made->slow.share > 0, "--late", "stages wait for each other"},
       {kind == OPTIMIZER_LARS, "--optimizer lars", "gains step as a matrix of another stage does"},
       {kind == OPTIMIZER_ONEBIT_ADAM, "--optimizer onebit-adam",
        "momentum of weights that both ends have is not added up"},

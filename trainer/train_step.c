@@ -89,11 +89,13 @@ static lcomm_status average(training *self, bool *spoilt) {
   if (is_sharded(self)) {
     shard_begin(&self->shard, self->scale.factor);
     model_backward(&self->net, self->deal.batch, training_send_gradients, self);
+    late_computed(self);
     overlap_waits(&self->overlap);
     status = shard_wait(&self->shard, self->discards, spoilt);
   } else {
     gradients_begin(&self->gradients);
     model_backward(&self->net, self->deal.batch, training_send_gradients, self);
+    late_computed(self);
     overlap_waits(&self->overlap);
     status = gradients_wait(&self->gradients);
     *spoilt = lcomm_tensors_not_finite(gradients_comm(self)) > 0;
@@ -140,6 +142,7 @@ static int average_batches(training *self, bool *spoilt, failure *why) {
     *spoilt = lcomm_tensors_not_finite(gradients_comm(self)) > 0;
     return peers_check(self->comm, left_out, "averaging the gradients", why);
   }
+  late_begin(self);
   bool each = self->deal.accumulate > 1 && self->chosen->shard == SHARD_GRADIENTS;
   lcomm_status status = (each ? average_each : average_sum)(self, &self->now.loss, spoilt);
   self->now.loss /= self->deal.accumulate;

@@ -16,7 +16,7 @@ has() { grep -qE -- "$1" out; }
 less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && a < b) }'; }
 refuses() { train "${@:2}" || grep -q -- "stale= does not go with $1" out; }
 
-expect a_training_that_does_not_wait_for_its_steps_ends train "net=none stale=2 late=0"
+expect a_training_that_does_not_wait_for_its_steps_ends train "net=none stale=2 late=0" --late rank=1:x3 --late pause=20ms:5%
 expect its_replicas_are_equal has '^  replicas +identical on all ranks'
 expect it_learns less "$(final loss)" 2.29
 expect it_says_how_old_gradients_were has '^  staleness +gradients were [0-9.]+ steps old on average, [12] at most'

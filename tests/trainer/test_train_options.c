@@ -154,6 +154,7 @@ static void bad_options_are_refused_with_what_was_found(void **state) {
       "--save-every=5",     /* where? */
       "--save=",
       "--log-every=0",
+      "--late=x3",
       "--resume=",
       "--seed=-1",
       "--frob",
