@@ -49,6 +49,7 @@ static void compute(const trouble *of, int step) {
 /* With stale= some results of the last steps are still under way. */
 static void take_results(const model *m, lcomm_status (*hand_out)(lcomm_comm *comm, int *there)) {
   for (int there = 1; there;) {
+    there = 0;
     require_fine(m, hand_out(m->comm, &there));
   }
 }

@@ -53,6 +53,7 @@ static void apply(const model *m) {
 static void apply_all(const model *m, lcomm_status (*hand_out)(lcomm_comm *comm, int *there)) {
   int there = 1;
   while (there) {
+    there = 0;
     require_fine(m, hand_out(m->comm, &there));
     if (there) {
       apply(m);
@@ -323,11 +324,13 @@ static void what_is_not_finite_is_told_with_its_result_and_remembered_nowhere(vo
       m.data[0][0] = mpi_rank == LATE ? NAN : 1;
       require_fine(&m, step_model(&m));
       for (there = 1; there;) {
+        there = 0;
         require_fine(&m, lcomm_tensors_next(m.comm, &there));
         told += there ? lcomm_tensors_not_finite(m.comm) : 0;
       }
     }
     for (there = 1; there;) {
+      there = 0;
       require_fine(&m, lcomm_tensors_sync(m.comm, &there));
       told += there ? lcomm_tensors_not_finite(m.comm) : 0;
     }
