@@ -148,7 +148,7 @@ LCOMM_API lcomm_status lcomm_tensors_wait(lcomm_comm *comm);
  * compare how many steps they have made, and with stale= a hash of all results; MISMATCH on all
  * ranks where they differ. So all ranks call it until it is 0, after the same step.
  * lcomm_tensors_not_finite() is of the result that was handed out last.
- * Errors: ARGUMENT (NULL), STATE in a step; sync as lcomm_allreduce, and MISMATCH. */
+ * Errors: ARGUMENT (NULL), STATE (in a step; a tensor has no buffer); sync as lcomm_allreduce, and MISMATCH. */
 LCOMM_API lcomm_status lcomm_tensors_next(lcomm_comm *comm, int *there);
 LCOMM_API lcomm_status lcomm_tensors_sync(lcomm_comm *comm, int *there);
 

@@ -69,6 +69,21 @@ lcomm_status lcomm_results_finish(lcomm_comm *comm) {
 
 /* -------------------------------------------------------------- handing out */
 
+/* A program may have taken buffers away meanwhile. */
+static lcomm_status check_buffers(lcomm_comm *comm) {
+  for (size_t i = 0; i < comm->tensors->count; i++) {
+    const lcomm_tensor *it = comm->tensors->list[i];
+    if (!it->frozen && !it->data && it->count > 0) {
+      return lcomm_refuse(
+          comm, LCOMM_ERR_STATE,
+          "a result cannot be handed out: tensor %s has no buffer; give it one with "
+          "lcomm_tensor_data_set first",
+          it->name);
+    }
+  }
+  return LCOMM_OK;
+}
+
 /* In the same order on all ranks, as they compare a hash of all. */
 static lcomm_status hand_out(lcomm_comm *comm, lcomm_shard_staleness *stale) {
   lcomm_tensor_set *tensors = comm->tensors;
@@ -93,9 +108,11 @@ static lcomm_status check_between(lcomm_comm *comm, const char *call) {
   for (size_t i = 0; !is_open && i < comm->tensors->count; i++) {
     is_open = atomic_load(&comm->tensors->list[i]->ready);
   }
-  return is_open ? lcomm_refuse(comm, LCOMM_ERR_STATE,
-                                "%s: a step is in flight; call it after lcomm_tensors_wait", call)
-                 : LCOMM_OK;
+  if (is_open) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "%s: a step is in flight; call it after lcomm_tensors_wait", call);
+  }
+  return lcomm_results_are_under_way(comm) ? check_buffers(comm) : LCOMM_OK;
 }
 
 /* Without stale= the result of the last step is in the tensors already. */

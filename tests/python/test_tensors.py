@@ -124,3 +124,22 @@ def test_ranks_with_different_tensors_are_told_which():
 
     for kind, sentence in forked(2, work):
         assert kind == "MismatchError" and "layer" in sentence
+
+
+def late_results(comm):
+    tensor = comm.add_tensor("t", numpy.zeros(1000, numpy.float32))
+    steps = 0
+    for step in range(6):
+        tensor.ready(numpy.full(1000, step + comm.rank, numpy.float32))
+        comm.wait_tensors()
+        if step == 0:
+            assert raised(tensor.ready)[0] == "StateError"
+        while comm.next_result():
+            steps += 1
+    while comm.sync_results():
+        steps += 1
+    assert steps == 6
+
+
+def test_results_come_after_their_steps_and_all_of_them():
+    world(2, late_results, policy="net=none stale=2 late=0")

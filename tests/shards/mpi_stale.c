@@ -278,6 +278,9 @@ static void what_needs_all_results_is_refused_before_they_are_handed_out(void) {
   require_refused(&m, lcomm_tensors_next(m.comm, &done), "a step is in flight");
   require_fine(&m, lcomm_tensors_wait(m.comm));
   require_refused(&m, lcomm_tensor_ready(m.comm, m.tensors[0]), "call lcomm_tensors_next");
+  require_fine(&m, lcomm_tensor_data_set(m.comm, m.tensors[3], NULL));
+  require_refused(&m, lcomm_tensors_sync(m.comm, &done), "tensor head has no buffer");
+  require_fine(&m, lcomm_tensor_data_set(m.comm, m.tensors[3], m.data[3]));
   if (mpi_rank != LATE) {
     require_refused(&m, lcomm_tensor_residual(m.comm, m.tensors[0], residual), "in flight");
     require_refused(&m, lcomm_tensor_freeze(m.comm, m.tensors[0]), "in flight");

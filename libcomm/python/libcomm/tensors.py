@@ -214,6 +214,26 @@ class Tensors(Core):
         """
         self._check(lib.lcomm_tensors_wait(self._handle_now()))
 
+    def next_result(self) -> bool:
+        """Hand out the next result: True where the tensors hold it now, False if there is no more.
+
+        With stale= of the policy results come later than their steps, each once, in order: call it
+        after wait_tensors() until it is False, and apply each. Without, it is True once a step.
+        """
+        there = ctypes.c_int()
+        self._check(lib.lcomm_tensors_next(self._handle_now(), ctypes.byref(there)))
+        return bool(there.value)
+
+    def sync_results(self) -> bool:
+        """The same, waiting for results that are under way; to be called until it is False.
+
+        Then all ranks have been handed out the same ones, which is compared (else MismatchError).
+        Collective: before weights are compared, tested or saved.
+        """
+        there = ctypes.c_int()
+        self._check(lib.lcomm_tensors_sync(self._handle_now(), ctypes.byref(there)))
+        return bool(there.value)
+
     @property
     def tensors_not_finite(self) -> int:
         """NaN and Inf in the results of the last finished step; the same on all ranks."""
