@@ -108,7 +108,8 @@ LCOMM_API lcomm_status lcomm_tensor_scale(lcomm_comm *comm, lcomm_tensor *tensor
  * messages, that is left to the next call that waits for tensors, or lcomm_progress().
  * Errors: ARGUMENT (also a buffer that overlaps that of another tensor of this step, which
  * is not over), STATE if it was already ready in this step, is frozen or has no
- * buffer, or the sticky error. */
+ * buffer, or where results were not asked for (lcomm_tensors_next, with stale=), or the sticky
+ * error. */
 LCOMM_API lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor);
 
 /* The same for a tensor on a device (all tensors of a communicator are in one
@@ -119,9 +120,8 @@ LCOMM_API lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tens
                                                     void *stream);
 
 /* Finish the step: returns when every tensor holds its result; with stale=N of the policy it may
- * return before, see lcomm_tensors_next(). All tensors
- * that are not frozen must have been reported ready. Errors: STATE naming the first tensor that
- * was not, or as lcomm_allreduce. */
+ * return before, see lcomm_tensors_next(). All tensors that are not frozen must have been reported
+ * ready. Errors: STATE naming the first tensor that was not, or as lcomm_allreduce. */
 LCOMM_API lcomm_status lcomm_tensors_wait(lcomm_comm *comm);
 
 /* The next result, for programs that go on without the newest ones (stale=N of the policy):
@@ -148,7 +148,8 @@ LCOMM_API lcomm_status lcomm_tensors_wait(lcomm_comm *comm);
  * compare how many steps they have made, and with stale= a hash of all results; MISMATCH on all
  * ranks where they differ. So all ranks call it until it is 0, after the same step.
  * lcomm_tensors_not_finite() is of the result that was handed out last.
- * Errors: ARGUMENT (NULL), STATE (in a step; a tensor has no buffer); sync as lcomm_allreduce, and MISMATCH. */
+ * Errors: ARGUMENT (NULL), STATE (in a step; a tensor has no buffer); sync as lcomm_allreduce, and
+ * MISMATCH. */
 LCOMM_API lcomm_status lcomm_tensors_next(lcomm_comm *comm, int *there);
 LCOMM_API lcomm_status lcomm_tensors_sync(lcomm_comm *comm, int *there);
 
