@@ -110,6 +110,24 @@ expect cluster_new_rate_holds grep -q 50Mbit <(tc -n "lcomm-$own-host1" qdisc sh
 cluster up --hosts 3 --slots 1 >/dev/null
 expect cluster_grows test "$(cluster exec 2 hostname)" = host2
 
+# racks: what a host sends to those of other racks has a rate of its own
+expect cluster_racks_without_an_uplink_are_refused ends_with 2 cluster up --racks 2
+expect cluster_an_uplink_without_racks_is_refused ends_with 2 cluster up --uplink 50mbit
+expect cluster_more_racks_than_hosts_are_refused ends_with 2 cluster up --hosts 2 --racks 3 --uplink 50mbit
+cluster up --hosts 3 --slots 1 --rate 100mbit --racks 2 --uplink 20mbit >/dev/null
+expect cluster_status_tells_the_racks test "$(cluster status)" = \
+  "cluster $own: 3 hosts x 1 slots at 100mbit, 2 racks with 20mbit from a host to the others"
+rates() { tc -n "lcomm-$own-host$1" class show dev eth0 | sed -nE 's/.*class htb (1:[12]0) .* rate ([^ ]+) .*/\1 \2/p' | sort | tr '\n' ' '; }
+slow() { tc -n "lcomm-$own-host$1" filter show dev eth0 | grep -c 'flowid 1:20'; }
+expect cluster_hosts_of_a_rack_keep_their_rate test "$(rates 0)" = "1:10 100Mbit 1:20 20Mbit "
+expect cluster_hosts_of_other_racks_are_slower test "$(slow 0) $(slow 1) $(slow 2)" = "1 1 2"
+if command -v mpirun >/dev/null; then
+  # shellcheck disable=SC2016 # the hosts expand it
+  expect cluster_tells_programs_of_their_rack test "$(cluster run -- sh -c 'echo $(hostname) $CLUSTER_RACK' | sort | tr '\n' ' ')" = "host0 r0 host1 r0 host2 r1 "
+fi
+cluster up --hosts 3 --slots 1 --rate 100mbit >/dev/null
+expect cluster_racks_go_away_in_place test "$(rates 0)$(cluster status)" = "cluster $own: 3 hosts x 1 slots at 100mbit"
+
 # long links: a frame takes its time there, and the wire still counts and carries
 expect cluster_bad_delay_is_refused ends_with 2 cluster up --delay soon
 expect cluster_too_long_a_delay_is_refused ends_with 2 cluster up --delay 11s
