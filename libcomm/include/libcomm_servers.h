@@ -32,10 +32,10 @@ extern "C" {
  * float32, because an error in a weight is no gradient that could be sent later. Each worker
  * takes the server's bytes, so replicas are identical.
  *
- * Pieces are whole blocks of 128 elements, balanced over the servers by bytes and by the shares of
- * servers=, over all buckets; a bucket of 4096 elements at most goes whole to one server. With
- * quorum= a server does not wait for all workers, see there; without it a step is of all of them.
- */
+ * Buckets are cut in chunks of 65536 elements, and these in pieces of whole blocks of 128, balanced
+ * over the servers by bytes and by the shares of servers=, over all buckets; a chunk of 4096
+ * elements at most goes whole to one server. With quorum= a server does not wait for all workers,
+ * see there; without it a step is of all of them. */
 
 /* What a server has of a tensor in a step. Valid during the call. */
 typedef struct lcomm_server_piece {
@@ -48,9 +48,9 @@ typedef struct lcomm_server_piece {
 } lcomm_server_piece;
 
 /* Make of a gradient what workers receive. Called on the thread that called lcomm_server_run, once
- * for each step and piece, in any order of the tensors; the pieces of a tensor are the same in all
- * steps, as long as tensors do not change. It makes no collective call. Returns 0; any other number
- * is a failure, which ends the communicator on all ranks. */
+ * for each step and piece, of which a tensor may have several, in any order; the pieces of a tensor
+ * are the same in all steps, as long as tensors do not change. It makes no collective call. Returns
+ * 0; any other number is a failure, which ends the communicator on all ranks. */
 typedef int (*lcomm_server_update)(void *context, const lcomm_server_piece *piece);
 
 /* Be a server until all workers have called lcomm_server_end(). update: NULL to send gradients

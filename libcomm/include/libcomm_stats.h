@@ -73,8 +73,8 @@ LCOMM_API lcomm_status lcomm_rack_stats_get(const lcomm_comm *comm, lcomm_rack_s
 /* ---------------------------------------------------------------- lateness */
 
 /* With quorum= of the policy: how often a rank was late, as the results of tensors say that this
- * rank has. The bucket of a step is a sum; each rank owns a piece of it, and says for its piece who
- * was used. */
+ * rank has. The bucket of a step is a sum (with algo=servers each 65536 elements of it are); each
+ * rank owns a piece of it, and says for its piece who was used. */
 typedef struct lcomm_lateness {
   uint64_t sums, late_sums;     /* all, and those of which a piece did not use it */
   uint64_t pieces, late_pieces; /* all, and those that did not use it */

@@ -43,7 +43,7 @@ static lcomm_status make_topk(const lcomm_shard_request *request, uint64_t first
                   .densities = calloc(request->segments, sizeof *cut.densities)};
   lcomm_status status = cut.ends && cut.densities ? LCOMM_OK : LCOMM_ERR_MEMORY;
   if (status == LCOMM_OK) {
-    cut_segments(request, first, coding->count, &cut);
+    cut_segments(request, request->first + first, coding->count, &cut);
     lcomm_topk_shape shape = {.base_count = coding->count,
                               .parts = 1,
                               .outputs = 1,

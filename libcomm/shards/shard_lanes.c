@@ -8,17 +8,40 @@
 #include "libcomm/engine/entry.h"
 #include "libcomm/shards/shards_internal.h"
 
-/* The service sees vectors from when they are made; it closes rounds of those that have lanes. */
+static size_t count_chunks(const lcomm_shard_vector *vector) {
+  size_t count = 0;
+  for (; vector; vector = vector->following) {
+    count++;
+  }
+  return count;
+}
+
+/* The service sees vectors from when they are made; it closes rounds of those that have lanes.
+ * quorums: [chunks][lanes]. */
 static lcomm_status link(lcomm_shards *shards, lcomm_shard_vector **lanes, lcomm_quorum **quorums) {
   unsigned count = lcomm_stale_lanes(&shards->stale.rule);
   LCOMM_TRY(lcomm_enter(shards->service));
   for (unsigned i = 0; i < count; i++) {
-    quorums[i] = &lanes[i]->owned.quorum;
-    lanes[i]->lane = i;
-    lanes[i]->lanes = quorums;
+    lcomm_quorum **of_chunk = quorums;
+    for (lcomm_shard_vector *it = lanes[i]; it; it = it->following) {
+      of_chunk[i] = &it->owned.quorum;
+      it->lane = i;
+      it->lanes = of_chunk;
+      of_chunk += count;
+    }
   }
   lcomm_exit(shards->service);
   return LCOMM_OK;
+}
+
+static lcomm_status link_all(lcomm_shards *shards, lcomm_shard_vector **lanes) {
+  size_t count = count_chunks(lanes[0]) * lcomm_stale_lanes(&shards->stale.rule);
+  lcomm_quorum **quorums = calloc(count, sizeof *quorums);
+  lcomm_status status = quorums ? link(shards, lanes, quorums) : LCOMM_ERR_MEMORY;
+  if (status != LCOMM_OK) {
+    free(quorums);
+  }
+  return status;
 }
 
 lcomm_status lcomm_shard_lanes_make(lcomm_comm *comm, const lcomm_shard_request *request,
@@ -26,13 +49,12 @@ lcomm_status lcomm_shard_lanes_make(lcomm_comm *comm, const lcomm_shard_request 
   lcomm_shards *shards = comm->deferred.shards;
   unsigned count = lcomm_stale_lanes(&shards->stale.rule);
   lcomm_shard_vector **made = calloc(count, sizeof *made);
-  lcomm_quorum **quorums = calloc(count, sizeof *quorums);
-  lcomm_status status = made && quorums ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  lcomm_status status = made ? LCOMM_OK : LCOMM_ERR_MEMORY;
   for (unsigned i = 0; i < count && status == LCOMM_OK; i++) {
     status = lcomm_shard_vector_make(comm, request, &made[i]);
   }
   if (status == LCOMM_OK) {
-    status = link(shards, made, quorums);
+    status = link_all(shards, made);
   }
   if (status == LCOMM_OK) {
     *lanes = made;
@@ -42,7 +64,6 @@ lcomm_status lcomm_shard_lanes_make(lcomm_comm *comm, const lcomm_shard_request 
     lcomm_shard_vector_free(made[i]);
   }
   free(made);
-  free(quorums);
   return status;
 }
 
@@ -56,7 +77,9 @@ void lcomm_shard_lanes_free(lcomm_comm *comm, lcomm_shard_vector **lanes) {
   unsigned count = lcomm_stale_lanes(&shards->stale.rule);
   bool entered = lcomm_enter(shards->service) == LCOMM_OK;
   for (unsigned i = 0; i < count; i++) {
-    lanes[i]->lanes = NULL;
+    for (lcomm_shard_vector *it = lanes[i]; it; it = it->following) {
+      it->lanes = NULL;
+    }
   }
   if (entered) {
     lcomm_exit(shards->service);

@@ -107,8 +107,8 @@ uint64_t lcomm_shard_owner_close(lcomm_shard_vector *vector) {
 /* The program's function has the program's rules of rounding. */
 static int amend(lcomm_shard_vector *vector, uint64_t round, uint32_t used,
                  lcomm_shard_update update, void *context) {
-  lcomm_shard_round it = {.vector = vector,
-                          .first = vector->pieces[vector->comm->rank].first,
+  lcomm_shard_round it = {.vector = vector->head,
+                          .first = vector->first + vector->pieces[vector->comm->rank].first,
                           .count = vector->owned.coding.count,
                           .values = vector->owned.sum,
                           .number = round,

@@ -117,19 +117,29 @@ lcomm_status lcomm_shards_serve_rounds(lcomm_comm *comm, lcomm_shard_update upda
 
 /* --------------------------------------------------------------- at the ends */
 
+/* Of the piece of a chunk that this rank owns. */
+static float *residual_of(const lcomm_shard_vector *chunk, float *residual) {
+  return residual + chunk->first + chunk->pieces[chunk->comm->rank].first;
+}
+
 /* Between two runs nobody else touches the errors of a server. */
 static void move_values(const lcomm_shard_vector *vector, float *from, float *to) {
   uint64_t count = vector->owned.coding.count;
+  if (count == 0) {
+    return;
+  }
   vector->comm->kernels->f32_add(from, 1.0f, to, count);
   memset(from, 0, count * sizeof(float));
 }
 
 void lcomm_shard_server_begin(lcomm_shard_vector *vector, float *residual) {
-  float *kept = residual + vector->pieces[vector->comm->rank].first;
-  move_values(vector, kept, vector->owned.error);
+  for (lcomm_shard_vector *it = vector; it; it = it->following) {
+    move_values(it, residual_of(it, residual), it->owned.error);
+  }
 }
 
 void lcomm_shard_server_end(lcomm_shard_vector *vector, float *residual) {
-  float *kept = residual + vector->pieces[vector->comm->rank].first;
-  move_values(vector, vector->owned.error, kept);
+  for (lcomm_shard_vector *it = vector; it; it = it->following) {
+    move_values(it, it->owned.error, residual_of(it, residual));
+  }
 }

@@ -89,8 +89,8 @@ static lcomm_status contribute_all(lcomm_shards *shards, lcomm_shard_vector *vec
   return status;
 }
 
-lcomm_status lcomm_shard_sum_begin(lcomm_shard_vector *vector, float *values, float *residual,
-                                   float share) {
+lcomm_status lcomm_shard_chunk_begin(lcomm_shard_vector *vector, float *values, float *residual,
+                                     float share) {
   lcomm_shards *shards = vector->comm->deferred.shards;
   lcomm_status status = finish_all_before(shards, vector);
   uint32_t environment = lcomm_fp_enter();
@@ -110,7 +110,7 @@ lcomm_status lcomm_shard_sum_begin(lcomm_shard_vector *vector, float *values, fl
 
 /* ------------------------------------------------------------------ waiting */
 
-bool lcomm_shard_sum_is_here(const lcomm_shard_vector *vector) {
+bool lcomm_shard_chunk_is_here(const lcomm_shard_vector *vector) {
   return atomic_load(&vector->here);
 }
 
@@ -125,7 +125,7 @@ static void sleep_until_news(lcomm_shards *shards, const lcomm_shard_vector *vec
   until.tv_sec += until.tv_nsec / 1000000000;
   until.tv_nsec %= 1000000000;
   pthread_mutex_lock(&shards->lock);
-  if (!lcomm_shard_sum_is_here(vector)) {
+  if (!lcomm_shard_chunk_is_here(vector)) {
     (void)pthread_cond_timedwait(&shards->news, &shards->lock, &until);
   }
   pthread_mutex_unlock(&shards->lock);
@@ -154,11 +154,11 @@ static lcomm_status check_owners(lcomm_shards *shards, const lcomm_shard_vector 
   return status;
 }
 
-lcomm_status lcomm_shard_sum_wait(lcomm_shard_vector *vector, double until_s) {
+lcomm_status lcomm_shard_chunk_wait(lcomm_shard_vector *vector, double until_s) {
   lcomm_shards *shards = vector->comm->deferred.shards;
   lcomm_comm *comm = vector->comm;
   double since_s = lcomm_clock_s(), now_s = since_s;
-  while (!lcomm_shard_sum_is_here(vector) && now_s < until_s) {
+  while (!lcomm_shard_chunk_is_here(vector) && now_s < until_s) {
     if (!lcomm_engine_progress(comm) && !lcomm_siblings_move(comm)) {
       sleep_until_news(shards, vector, until_s - now_s);
     }
@@ -207,7 +207,7 @@ static lcomm_status take_errors(lcomm_shards *shards, lcomm_shard_vector *vector
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_shard_sum_end(lcomm_shard_vector *vector, float *values, float *residual) {
+lcomm_status lcomm_shard_chunk_end(lcomm_shard_vector *vector, float *values, float *residual) {
   lcomm_shards *shards = vector->comm->deferred.shards;
   uint32_t environment = lcomm_fp_enter();
   for (int owner = 0; owner < vector->comm->size; owner++) {

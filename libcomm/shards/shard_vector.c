@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The memory of a vector: its pieces, contributions and results. */
+/* The memory of a chunk of a vector: its pieces, contributions and results. */
 
 #include <stdlib.h>
 
@@ -188,10 +188,7 @@ static void finish_messages(lcomm_shards *shards, lcomm_shard_vector *vector) {
   lcomm_exit(service);
 }
 
-void lcomm_shard_vector_free(lcomm_shard_vector *vector) {
-  if (!vector) {
-    return;
-  }
+void lcomm_shard_chunk_free(lcomm_shard_vector *vector) {
   finish_messages(vector->comm->deferred.shards, vector);
   free_memory(vector);
 }
@@ -213,14 +210,15 @@ static bool list(lcomm_shards *shards, lcomm_shard_vector *vector) {
   return true;
 }
 
-lcomm_status lcomm_shard_vector_make(lcomm_comm *comm, const lcomm_shard_request *request,
-                                     lcomm_shard_vector **vector) {
+lcomm_status lcomm_shard_chunk_make(lcomm_comm *comm, const lcomm_shard_request *request,
+                                    lcomm_shard_vector **vector) {
   lcomm_shards *shards = comm->deferred.shards;
   lcomm_shard_vector *made = calloc(1, sizeof *made);
   if (!made) {
     return LCOMM_ERR_MEMORY;
   }
   made->comm = comm;
+  made->first = request->first;
   made->count = request->count;
   made->op = request->op;
   lcomm_status status = fill(made, request, &shards->rule);

@@ -13,7 +13,8 @@
  * the sums of each vector, come in the same order on all ranks.
  *
  * shards.c has the life of all this and what goes wrong, shard_roles.c who owns what,
- * shard_vector.c the life of a vector, shard_lanes.c of those that take turns with stale=,
+ * shard_chunks.c a vector in chunks, shard_vector.c the life of a vector, shard_lanes.c of those
+ * that take turns with stale=,
  * shard_sum.c a sum as its contributors see it, shard_owner.c as the owner of a piece does,
  * shard_server.c as a server does, shard_serve.c the messages, shard_late.c who is late. */
 
@@ -44,6 +45,7 @@ typedef struct lcomm_shard_request {
   bool exact_results;           /* what owners send is float32 */
   const uint64_t *segment_ends; /* of top-k, see lcomm_topk_shape; only read by make */
   size_t segments;
+  uint64_t first; /* 0; of chunks: the element that it begins with, where segments are counted */
 } lcomm_shard_request;
 
 /* Make the vectors of one bucket, one for each lane of staleness.h, which is one without stale=: on

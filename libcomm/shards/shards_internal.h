@@ -80,8 +80,9 @@ typedef struct lcomm_shard_owned {
 
 struct lcomm_shard_vector {
   lcomm_comm *comm;
+  lcomm_shard_vector *head, *following; /* chunks of one vector, see shard_chunks.c */
   uint32_t number;
-  uint64_t count;
+  uint64_t first, count; /* of the vector */
   lcomm_op op;
   uint64_t round; /* sums that this rank has begun */
   unsigned left;  /* pieces of its result that are not here */
@@ -91,8 +92,8 @@ struct lcomm_shard_vector {
   lcomm_shard_owned owned;   /* coding.count is 0 where this rank owns none */
   float *scratch;            /* [of the longest piece] */
   uint64_t skips_until;      /* a round: before it gradients of this rank come too late */
-  lcomm_quorum **lanes;      /* those of its bucket, a view of `quorums` of the first of them */
-  unsigned lane;             /* this one */
+  lcomm_quorum **lanes;      /* of those that take turns with it; NULL: no round of it closes */
+  unsigned lane;             /* its own of these */
 };
 
 /* Vectors in the order of their contributions, linked by the `next` of a rank. */
@@ -206,15 +207,28 @@ lcomm_format lcomm_shard_format_of_results(const lcomm_comm *comm,
 /* Bytes of a contribution and a result of the whole vector between nodes, about. */
 uint64_t lcomm_shard_bytes(const lcomm_comm *comm, const lcomm_shard_request *request);
 
+/* values = what a payload says. */
+void lcomm_shard_decode(const lcomm_comm *comm, const lcomm_format *format, uint64_t count,
+                        const uint8_t *payload, float *values);
+
+/* ------------------------------------------------------ shard_chunks.c */
+
 /* MEMORY, not sticky. */
 lcomm_status lcomm_shard_vector_make(lcomm_comm *comm, const lcomm_shard_request *request,
                                      lcomm_shard_vector **vector);
 /* NULL ok. */
 void lcomm_shard_vector_free(lcomm_shard_vector *vector);
 
-/* values = what a payload says. */
-void lcomm_shard_decode(const lcomm_comm *comm, const lcomm_format *format, uint64_t count,
-                        const uint8_t *payload, float *values);
+/* -------------------------------------- shard_vector.c, shard_sum.c: of one chunk */
+
+lcomm_status lcomm_shard_chunk_make(lcomm_comm *comm, const lcomm_shard_request *request,
+                                    lcomm_shard_vector **chunk);
+void lcomm_shard_chunk_free(lcomm_shard_vector *chunk);
+lcomm_status lcomm_shard_chunk_begin(lcomm_shard_vector *chunk, float *values, float *residual,
+                                     float share);
+bool lcomm_shard_chunk_is_here(const lcomm_shard_vector *chunk);
+lcomm_status lcomm_shard_chunk_wait(lcomm_shard_vector *chunk, double until_s);
+lcomm_status lcomm_shard_chunk_end(lcomm_shard_vector *chunk, float *values, float *residual);
 
 /* -------------------------------------------------------- shard_late.c */
 

@@ -17,7 +17,7 @@ static const uint64_t sizes[TENSORS] = {30000, 30000, 30000, 30000};
 static const char *const names[TENSORS] = {"a", "b", "c", "d"};
 
 enum { SERVERS = 2, INT8_BLOCK = 128 };
-static const char *const codec = "net=int8+ef min=1 bucket=256K";
+static const char *const codec = "net=int8+ef min=1";
 
 static int number_of(const char *variable, int standard) {
   const char *given = getenv(variable);
