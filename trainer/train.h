@@ -131,6 +131,9 @@ int training_allocate(training *self, failure *why);
 int training_make_room(training *self);
 int training_register(training *self, failure *why);
 
+/* The steps of the run, when so many ranks have the same weights. Returns 0, or -1 with `why`. */
+int training_plan(training *self, int ranks, failure *why);
+
 /* The learning rate over so many steps. */
 schedule training_rates(const options *chosen, uint64_t steps);
 

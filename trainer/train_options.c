@@ -53,6 +53,7 @@ static const struct option long_options[] = {
     {"resume", required_argument, NULL, 'R'},
     {"elastic", required_argument, NULL, 'y'},
     {"pipeline", required_argument, NULL, 'n'},
+    {"serve", required_argument, NULL, 'v'},
     {"version", no_argument, NULL, 'V'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -146,6 +147,12 @@ static int read_device(options *made, failure *why) {
   return check_known(made->device != DEVICE_COUNT, "device", "cpu, cuda or auto", why);
 }
 
+static int read_serve(options *made, failure *why) {
+  made->serve_weights = strcmp(optarg, "weights") == 0;
+  return check_known(made->serve_weights || strcmp(optarg, "gradients") == 0, "serve",
+                     "gradients or weights", why);
+}
+
 static int read_model(options *made, failure *why) {
   if (!model_describe(optarg)) {
     return failure_set_common(why, EXIT_SETUP, "--model is \"%s\", expected one of %s", optarg,
@@ -233,6 +240,8 @@ static int read_option(int letter, options *made, failure *why) {
     return read_elastic(made, why);
   case 'n':
     return read_int("pipeline", PIPELINE_MAX, &made->pipeline, why);
+  case 'v':
+    return read_serve(made, why);
   case 'V':
     made->version = true;
     return 0;

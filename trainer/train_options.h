@@ -42,6 +42,7 @@ typedef struct options {
   precision_kind precision;
   shard_kind shard;
   device_kind device;
+  bool serve_weights;           /* servers of the policy step the weights */
   int pipeline;                 /* stages that the model is shared out over; 1: none */
   int elastic_min, elastic_max; /* ranks that go on when others are lost; 0: the run ends then */
   bool help, version;

@@ -115,6 +115,18 @@ static int check_pipeline(const options *made, failure *why) {
   return check_stages(made, why);
 }
 
+/* A server steps each piece by itself, in float32. */
+static int check_serve(const options *made, failure *why) {
+  bool steps =
+      made->optimizer == OPTIMIZER_SGD && made->precision == PRECISION_FP32 && made->clip <= 0.0f;
+  if (!made->serve_weights || steps) {
+    return 0;
+  }
+  return failure_set_common(why, EXIT_SETUP,
+                            "--serve weights goes with --optimizer sgd and --precision fp32, and "
+                            "without --clip: a server steps each part of the weights by itself");
+}
+
 /* Options that do not go together. */
 static int check(const options *made, failure *why) {
   if (made->decay > 0.0f && !optimizer_decays(made->optimizer)) {
@@ -131,7 +143,7 @@ static int check(const options *made, failure *why) {
   if (made->save_every > 0 && !made->save) {
     return failure_set_common(why, EXIT_SETUP, "--save-every needs --save DIR");
   }
-  if (check_elastic(made, why) || check_pipeline(made, why) ||
+  if (check_elastic(made, why) || check_pipeline(made, why) || check_serve(made, why) ||
       check_folder("save", made->save, why) || check_folder("resume", made->resume, why)) {
     return -1;
   }

@@ -63,6 +63,8 @@ static const char help_text[] =
     "                      --accumulate, better many (schedule 1F1B). pipe= of the policy\n"
     "                      compresses activations and their gradients between nodes. Not with\n"
     "                      --shard, --elastic, --device, --precision, --clip and --save\n"
+    "  --serve WHAT        what servers of the policy (algo=servers) send back: gradients, which\n"
+    "                      are averages, or weights, which they step by sgd (gradients)\n"
     "  --elastic MIN:MAX   with MIN to MAX ranks that are started without mpirun, by launch,\n"
     "                      torchrun or srun: when some are lost, and MIN are left, these go on\n"
     "                      with what is left of the epoch; after SIGTERM a rank leaves in\n"

@@ -89,8 +89,10 @@ static void say_policy(const training *of, int nodes) {
   printf("  policy    %s\n", policy);
   if (of->served) {
     int servers = lcomm_size(of->served) - of->ranks.size;
-    printf(SCREEN_INDENT "%d server%s beside them average%s the gradients\n", servers,
-           screen_plural(servers), servers == 1 ? "s" : "");
+    bool one = servers == 1, weights = of->chosen->serve_weights;
+    printf(SCREEN_INDENT "%d server%s beside them %s%s\n", servers, screen_plural(servers),
+           weights ? (one ? "steps" : "step") : (one ? "averages" : "average"),
+           weights ? " the weights" : " the gradients");
   }
   if (is_sharded(of)) {
     printf(SCREEN_INDENT "for %d reduce-scatters; weights come back exact\n",

@@ -17,6 +17,10 @@
  * and the communicator stays whole. */
 void servers_part(training *self, failure *why);
 
+/* The first weights of the workers go to the servers, where these step them. On all ranks; returns
+ * 0, or -1 with `why`. */
+int servers_share_weights(training *self, failure *why);
+
 /* The whole life of a server, until the workers have ended. Returns 0, or -1 with `why`. */
 int servers_serve(training *self, failure *why);
 

@@ -6,6 +6,7 @@
 #include "trainer/train.h"
 #include "trainer/train_report.h"
 #include "trainer/train_save.h"
+#include "trainer/train_servers.h"
 
 /* Before the first step: every rank loads its samples and makes its model, then they see that all
  * have the same and begin with the same weights. */
@@ -20,9 +21,9 @@ static int no_memory(failure *why) {
 }
 
 /* A share of --batch-global that is larger than --batch is worked off in equal parts. */
-static int plan_batch(training *self, failure *why) {
+static int plan_batch(training *self, int ranks, failure *why) {
   const options *chosen = self->chosen;
-  int ranks = replicas_of(self), share = chosen->batch * chosen->accumulate;
+  int share = chosen->batch * chosen->accumulate;
   if (chosen->batch_global > 0) {
     share = chosen->batch_global / ranks;
     if (share * ranks != chosen->batch_global) {
@@ -40,9 +41,9 @@ schedule training_rates(const options *chosen, uint64_t steps) {
   return (schedule){chosen->schedule, chosen->rate, chosen->warmup, steps};
 }
 
-static int plan_steps(training *self, failure *why) {
+int training_plan(training *self, int ranks, failure *why) {
   const options *chosen = self->chosen;
-  if (plan_batch(self, why)) {
+  if (plan_batch(self, ranks, why)) {
     return -1;
   }
   self->steps_per_epoch = deal_steps_left(&self->deal);
@@ -53,7 +54,7 @@ static int plan_steps(training *self, failure *why) {
   return failure_set(why, EXIT_SETUP,
                      "%u %s are too few for one step of %d ranks with %d each; use a smaller "
                      "--batch or fewer ranks",
-                     self->task.train_count, task_samples(&self->task), replicas_of(self),
+                     self->task.train_count, task_samples(&self->task), ranks,
                      self->deal.batch * self->deal.accumulate);
 }
 
@@ -178,7 +179,7 @@ int training_make_room(training *self) {
 static void prepare(training *self, failure *why) {
   bool loaded = self->task.train_count > 0 || training_load(self, why) == 0;
   if (loaded && pipeline_check(self->chosen->pipeline, self->ranks.size, why) == 0 &&
-      plan_steps(self, why) == 0 && training_allocate(self, why) == 0) {
+      training_plan(self, replicas_of(self), why) == 0 && training_allocate(self, why) == 0) {
     save_check(self, why);
   }
 }
@@ -261,11 +262,23 @@ static int check_owners(const training *self, failure *why) {
   return 0;
 }
 
+static int check_serve(const training *self, failure *why) {
+  if (self->served || !self->chosen->serve_weights) {
+    return 0;
+  }
+  return failure_set_common(why, EXIT_SETUP,
+                            "--serve weights needs servers: give a policy such as "
+                            "\"algo=servers servers=0\"");
+}
+
 /* What a step that is skipped leaves in error feedback would be sent in the steps that follow, so
  * libcomm discards it. */
 static int complete_policy(training *self, failure *why) {
   char policy[POLICY_SIZE];
   const char *given = lcomm_policy_string(whole_comm(self));
+  if (check_serve(self, why)) {
+    return -1;
+  }
   if (policy_has_quorum(given) || policy_is_stale(given) || self->served) {
     return check_owners(self, why); /* ranks come to a step at different times, and undo none */
   }
@@ -303,7 +316,7 @@ int training_set_up(training *self, failure *why) {
   }
   if (peers_agree(&self->ranks, why) || complete_policy(self, why) || compare_data(self, why) ||
       (is_pipelined(self) && pipeline_connect(&self->pipe, &self->ranks, &self->net, why)) ||
-      share_weights(self, why)) {
+      share_weights(self, why) || servers_share_weights(self, why)) {
     return -1;
   }
   return training_register(self, why) || resume_checkpoint(self, why) ? -1 : 0;

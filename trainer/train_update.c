@@ -51,6 +51,12 @@ static bool momentum_has_arrived(lcomm_comm *comm) {
   return lcomm_tensors_momentum(comm, &is_momentum) == LCOMM_OK && is_momentum;
 }
 
+/* Servers have stepped them, and sent them in the place of averages. */
+static void take_weights(training *self) {
+  const model *net = &self->net;
+  net->on->copy(net->weights, net->gradients, net->weight_count * sizeof(float));
+}
+
 static void step_weights(training *self, float rate) {
   float *weights = self->master ? self->master : self->net.weights;
   float *averages = self->net.gradients;
@@ -98,7 +104,11 @@ int training_update(training *self, float rate, bool spoilt, failure *why) {
     self->skipped++;
     return adapt_scale(self, true, why);
   }
-  step_weights(self, rate);
+  if (self->chosen->serve_weights) {
+    take_weights(self);
+  } else {
+    step_weights(self, rate);
+  }
   if (peers_check(self->comm, self->shard.status, "adding up norms", why) ||
       training_publish(self, why)) {
     return -1;

@@ -20,12 +20,20 @@ expect with_the_same_loss close "$loss" "$(final loss)" 1
 expect their_replicas_are_equal has '^  replicas +identical on all ranks'
 expect the_first_screen_counts_servers has '2 servers beside them average the gradients'
 expect only_workers_train has '4 ranks on 2 nodes'
+expect servers_step_weights train 6 "net=none algo=servers servers=0,5" --serve weights
+expect with_that_loss_too close "$loss" "$(final loss)" 1
+expect their_replicas_are_equal_too has '^  replicas +identical on all ranks'
+expect the_first_screen_says_what_they_send has '2 servers beside them step the weights'
+expect servers_step_weights_by_int8 train 6 "net=int8+ef min=1 algo=servers servers=0,5" --serve weights
+expect with_nearly_that_loss close "$loss" "$(final loss)" 5
 expect a_server_of_int8_gradients_ends train 5 "net=int8+ef min=1 algo=servers servers=0"
 expect its_workers_have_nearly_that_loss close "$loss" "$(final loss)" 5
 expect its_bytes_are_counted has '^  between nodes +[0-9.]+ MB sent, float32 would have sent [0-9.]+ MB: 3\.[0-9] times less'
 expect servers_of_a_quorum_end train 6 "net=none algo=servers servers=nodes:1 quorum=2"
 expect transformers_are_served run 4 --model gpt-nano --images 320 --batch 2 --epochs 1 --policy "net=none algo=servers servers=3"
 expect its_replicas_are_equal has '^  replicas +identical on all ranks'
+expect weights_without_servers_are_refused test "$(train 2 "net=none" --serve weights; grep -c 'serve weights needs servers' out)" -ge 1
+expect weights_by_adam_are_refused test "$(train 2 "algo=servers servers=0" --serve weights --optimizer adam; grep -c 'goes with --optimizer sgd' out)" -ge 1
 expect shards_are_refused test "$(train 4 "algo=servers servers=0" --shard optimizer; grep -c 'algo=servers does not go with --shard' out)" -ge 1
 expect checkpoints_are_refused test "$(train 4 "algo=servers servers=0" --save there; grep -c 'algo=servers does not go with --save' out)" -ge 1
 exit $((failures > 0))

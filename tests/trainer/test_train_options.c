@@ -111,6 +111,24 @@ static void a_pipeline_is_read_and_goes_with_what_it_can(void **state) {
   assert_non_null(strstr(why.text, "give 4 at most"));
 }
 
+static void servers_step_weights_by_sgd_of_float32_only(void **state) {
+  (void)state;
+  options made;
+  failure why = {0};
+  char weights[] = "--serve=weights", gradients[] = "--serve=gradients", other[] = "--serve=tea";
+  char apart[][20] = {"--optimizer=adam", "--precision=bf16", "--clip=1"};
+  assert_int_equal(parse(&made, &why, weights, NULL, NULL), 0);
+  assert_true(made.serve_weights);
+  for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
+    assert_int_equal(parse(&made, &why, weights, apart[i], NULL), -1);
+    assert_non_null(strstr(why.text, "--serve weights goes with --optimizer sgd"));
+    assert_int_equal(parse(&made, &why, gradients, apart[i], NULL), 0);
+    assert_false(made.serve_weights);
+  }
+  assert_int_equal(parse(&made, &why, other, NULL, NULL), -1);
+  assert_non_null(strstr(why.text, "expected gradients or weights"));
+}
+
 static void defaults_suit_the_model_and_the_optimizer(void **state) {
   (void)state;
   options images, text, lars;
@@ -196,6 +214,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_device_is_read_and_may_have_shards),
     cmocka_unit_test(elastic_ranks_are_read_and_go_with_what_they_can),
     cmocka_unit_test(a_pipeline_is_read_and_goes_with_what_it_can),
+    cmocka_unit_test(servers_step_weights_by_sgd_of_float32_only),
     cmocka_unit_test(defaults_suit_the_model_and_the_optimizer),
     cmocka_unit_test(bad_options_are_refused_with_what_was_found),
     cmocka_unit_test(every_option_is_in_the_help),
