@@ -3,7 +3,8 @@
 
 /* The collective calls of the public interface. */
 
-#include "libcomm/call/call.h"
+#include "libcomm/call/call_changes.h"
+#include "libcomm/engine/entry.h"
 
 /* ------------------------------------------------------------------ sums */
 
@@ -142,7 +143,20 @@ lcomm_status lcomm_ibarrier(lcomm_comm *comm, lcomm_request *request) {
   return lcomm_call_start(comm, &call, request);
 }
 
+/* Where ranks may leave and join it says who wants to. */
+static lcomm_status barrier_of_changes(lcomm_comm *comm) {
+  lcomm_changes_barrier changes;
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_call call = lcomm_changes_begin(comm, &changes);
+  call.op_kind = LCOMM_OP_KIND_BARRIER;
+  lcomm_status status = lcomm_call_make(comm, &call);
+  if (status == LCOMM_OK) {
+    lcomm_changes_end(comm, &changes);
+  }
+  lcomm_exit(comm);
+  return status;
+}
+
 lcomm_status lcomm_barrier(lcomm_comm *comm) {
-  lcomm_call call = move_of(LCOMM_COLLECTIVE_BARRIER, NULL, NULL, 0, LCOMM_FLOAT32);
-  return lcomm_call_make(comm, &call);
+  return comm && comm->bootstrap.elastic ? barrier_of_changes(comm) : lcomm_call_barrier(comm);
 }

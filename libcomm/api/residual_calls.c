@@ -36,6 +36,7 @@ static lcomm_status call_of(lcomm_residual *residual, const function *it, const 
                             void *receive, lcomm_call *call) {
   LCOMM_TRY(lcomm_residual_check_lives(residual, it->name));
   LCOMM_TRY(lcomm_residual_join(residual));
+  LCOMM_TRY(lcomm_residual_prepare_use(residual->ef.comm));
   bool scatters = it->collective != LCOMM_COLLECTIVE_ALLREDUCE;
   if (scatters != (residual->part_counts != NULL)) {
     return lcomm_refuse(residual->ef.comm, LCOMM_ERR_ARGUMENT,

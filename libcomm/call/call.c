@@ -200,3 +200,9 @@ lcomm_status lcomm_call_broadcast_bytes(lcomm_comm *comm, void *bytes, size_t si
   call.request.root = root;
   return lcomm_call_make(comm, &call);
 }
+
+lcomm_status lcomm_call_barrier(lcomm_comm *comm) {
+  lcomm_call call =
+      lcomm_call_of(LCOMM_COLLECTIVE_BARRIER, NULL, NULL, 0, LCOMM_FLOAT32, LCOMM_SUM);
+  return lcomm_call_make(comm, &call);
+}

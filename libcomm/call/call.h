@@ -56,6 +56,7 @@ lcomm_status lcomm_call_make(lcomm_comm *comm, lcomm_call *call);
 lcomm_status lcomm_call_allgather_bytes(lcomm_comm *comm, const void *send, void *receive,
                                         size_t size);
 lcomm_status lcomm_call_broadcast_bytes(lcomm_comm *comm, void *bytes, size_t size, int root);
+lcomm_status lcomm_call_barrier(lcomm_comm *comm);
 
 /* Is it one that can be made? If not, the sentence says why; nothing has been
  * written to. ARGUMENT, or the sticky error. */

@@ -223,7 +223,7 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   lcomm_status status = lcomm_control_receive(comm);
   comm->operations.inside = LCOMM_OP_KIND_DESTROY;
   if (status == LCOMM_OK) {
-    status = lcomm_barrier(comm);
+    status = lcomm_call_barrier(comm);
   }
   bool parted = false;
   if (status == LCOMM_OK) {

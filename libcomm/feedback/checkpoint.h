@@ -47,6 +47,7 @@ typedef struct lcomm_ef_list {
   int node, nodes;
   lcomm_ef_item *items;
   size_t tensors, count;
+  bool leaves_out_calls; /* records of other calls are of no use */
 } lcomm_ef_list;
 
 /* Where bytes go: a file that was begun, or memory (file NULL) with room for all. */

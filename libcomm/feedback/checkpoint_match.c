@@ -88,7 +88,7 @@ static lcomm_status take_turn(lcomm_restore *restore, const lcomm_state_tensor *
 
 static lcomm_status match_calls(lcomm_restore *restore, const lcomm_state_tensor *record,
                                 lcomm_target *target) {
-  bool empty = record->n == 0 && !record->has_velocity;
+  bool empty = restore->list->leaves_out_calls || (record->n == 0 && !record->has_velocity);
   const lcomm_ef_item *found = find_calls(restore->list, record->name);
   if (!found) {
     target->ignored = empty;

@@ -113,7 +113,9 @@ LCOMM_API lcomm_status lcomm_broadcast(lcomm_comm *comm, void *buffer, uint64_t 
 LCOMM_API lcomm_status lcomm_ibroadcast(lcomm_comm *comm, void *buffer, uint64_t count,
                                         lcomm_dtype dtype, int root, lcomm_request *request);
 
-/* Barrier: returns when all ranks have entered it. */
+/* Barrier: returns when all ranks have entered it. In elastic communicators lcomm_barrier() also
+ * tells all who wants to leave and to join (lcomm_changes_get), and lcomm_ibarrier() does not:
+ * there all ranks call the same one. */
 LCOMM_API lcomm_status lcomm_barrier(lcomm_comm *comm);
 LCOMM_API lcomm_status lcomm_ibarrier(lcomm_comm *comm, lcomm_request *request);
 

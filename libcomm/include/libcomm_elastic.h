@@ -27,7 +27,7 @@
  * Ranks leave in order, and newcomers join, between two steps:
  *
  *   lcomm_changes changes;
- *   status = lcomm_tensors_wait(comm);
+ *   status = lcomm_tensors_wait(comm);  // or lcomm_barrier(comm), without tensors
  *   ...
  *   lcomm_changes_get(comm, &changes);
  *   if (changes.leaving > 0 || changes.waiting > 0) {
@@ -54,8 +54,8 @@ typedef struct lcomm_shrunk {
    * and its results are in the tensors' buffers: go on as if the call had returned LCOMM_OK. 0:
    * what was begun of step number `steps` (from 0) is undone: make its gradients again. */
   int finished;
-  /* Of what error feedback remembered of tensors, counted in elements, the share that lost ranks
-   * kept, from 0 to 1. It is gone. */
+  /* Of what error feedback remembered of tensors and calls, counted in elements, the share that
+   * lost ranks kept, from 0 to 1. It is gone. */
   double lost_residual;
   /* How large that is: its Euclidean norm, as if values that lost ranks kept were as large as those
    * that the others keep. Nobody knows those of a rank that is lost. */
@@ -93,6 +93,24 @@ LCOMM_API lcomm_status lcomm_shrunk_get(const lcomm_comm *comm, lcomm_shrunk *sh
  * momentum begin at zero; where lcomm_policy_set() was under way, ranks may have different
  * policies: MISMATCH. What is remembered travels from each rank to all, rank after rank.
  *
+ * Residuals of calls (libcomm_residuals.h) become those of the next communicator likewise: the same
+ * handles, with or without a name, with what they keep and their places in warmup= and ramp=. A
+ * call counts when all ranks that live have finished it. One that some have not is undone on all,
+ * bit for bit, also where it has returned LCOMM_OK; lcomm_residual_calls() tells how many count,
+ * the same on all ranks:
+ *
+ *   lcomm_residual_calls(residual, &calls);
+ *   // calls == mine: all that this rank has made; calls == mine - 1: make the last one again
+ *
+ * So results change weights after lcomm_barrier(), or after another call for which all ranks wait:
+ * whoever has passed it knows that all have finished the calls before it. What was undone is what
+ * the residual keeps: the result stays in the caller's buffer. A residual of reduce-scatters has
+ * other parts then, as even as they can be, the first ones one longer: count / ranks, and one more
+ * for the first count % ranks of them (lcomm_residual_counts). A program with other parts takes
+ * what the residual keeps (lcomm_residual_get), adds it to its next contribution, and makes another
+ * residual; momentum of results that a lost rank received is gone. A residual that some ranks had
+ * not made yet, or had destroyed already, goes over with nothing in it.
+ *
  * Channels (libcomm_pairs.h) do not go over, because their peers are ranks of `comm`: what waits in
  * them can be had by lcomm_channel_get() until `comm` is destroyed; make others in the next one.
  *
@@ -103,8 +121,9 @@ LCOMM_API lcomm_status lcomm_shrunk_get(const lcomm_comm *comm, lcomm_shrunk *sh
  *        of it can still be waited for, and return its error. It can be shrunk once. No other
  *        thread uses it or its tensors meanwhile
  * next   receives the communicator, owned by the caller: lcomm_destroy()
- * Errors: ARGUMENT; UNSUPPORTED (it is not elastic, or was shrunk already; it has residuals
- * of calls, or tensors on a device, which are not carried over); STATE (nothing has failed, or not
+ * Errors: ARGUMENT; UNSUPPORTED (it is not elastic, or was shrunk already; it has tensors on a
+ * device, or residuals whose calls had buffers there, which are not carried over, or more than
+ * 65536 residuals); STATE (nothing has failed, or not
  * for a lost rank); TIMEOUT (too few ranks came, or they could not agree in time), MISMATCH
  * (another job meets there), and those of lcomm_create(). After an error `comm` can be destroyed,
  * and, but for UNSUPPORTED, the call be tried again. */
@@ -125,9 +144,10 @@ typedef struct lcomm_changes {
  * ARGUMENT (NULL), UNSUPPORTED (not elastic). */
 LCOMM_API lcomm_status lcomm_leave(lcomm_comm *comm);
 
-/* What was asked for until the end of the last lcomm_tensors_wait() that has succeeded: counts are
- * the same on all ranks, so all decide alike. They travel with the barrier that ends a step and
- * cost no message of their own. All 0 before the first step. Local. Errors: ARGUMENT (NULL). */
+/* What was asked for until the end of the last lcomm_tensors_wait() or lcomm_barrier() that has
+ * succeeded: counts are the same on all ranks, so all decide alike. They travel with the barrier
+ * that ends a step, and with that of the program, and cost no message of their own. All 0 before
+ * the first of them. Local. Errors: ARGUMENT (NULL). */
 LCOMM_API lcomm_status lcomm_changes_get(const lcomm_comm *comm, lcomm_changes *changes);
 
 /* What the call that made a communicator (lcomm_regroup, _join or _shrink) has changed. */
@@ -159,7 +179,11 @@ LCOMM_API lcomm_status lcomm_regrouped_get(const lcomm_comm *comm, lcomm_regroup
  * With newcomers, tensors are grouped anew by the next step (or lcomm_state_load()), and what is
  * remembered is shared out then. Until that, lcomm_tensor_residual() finds zeros. A newcomer adds
  * the same tensors in the same order, frozen ones too, before that step. Weights and the state of
- * the optimiser are the program's: send them from rank 0 by lcomm_broadcast().
+ * the optimiser are the program's: send them from rank 0 by lcomm_broadcast(). With residuals of
+ * calls that step may as well be the first call with one, which returns when all ranks have begun
+ * it: before it newcomers make the same residuals in the same order (those of reduce-scatters with
+ * even parts, as lcomm_shrink() says), and add the same tensors. Until that lcomm_residual_get()
+ * finds zeros.
  *
  * A rank that is lost before the ranks have agreed ends the call with TRANSPORT on all that live,
  * and they call lcomm_shrink(comm): nothing is lost but what it kept, and who asked to leave is
@@ -180,10 +204,11 @@ LCOMM_API lcomm_status lcomm_regroup(lcomm_comm *comm, lcomm_comm **next);
  * lets this rank in. With LCOMM_JOIN=on lcomm_create_env() does the same, so a launcher can start a
  * rank anew without changing its program: lcomm_regrouped_get() tells whether it is a newcomer.
  *
- * Rank 0 listens there from its first lcomm_tensors_wait() or lcomm_regroup() on, and looks for
- * newcomers at the end of each step, without waiting. Who goes away meanwhile is forgotten. One
- * with another token, or whose libcomm or LCOMM_NODES does not fit, is refused, and the others go
- * on without it. At most 64 wait at once. The port of the job stays taken as long as the job runs.
+ * Rank 0 listens there from its first lcomm_tensors_wait(), lcomm_barrier() or lcomm_regroup() on,
+ * and looks for newcomers at the end of each step and in each barrier, without waiting. Who goes
+ * away meanwhile is forgotten. One with another token, or whose libcomm or LCOMM_NODES does not
+ * fit, is refused, and the others go on without it. At most 64 wait at once. The port of the job
+ * stays taken as long as the job runs.
  *
  * Policy, transports, progress, time-out and name come from the others: what `config` says of them
  * is not used, but for the time-out of the waiting. NULL: as with LCOMM_CONFIG_INIT. Errors:

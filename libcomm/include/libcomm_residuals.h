@@ -28,7 +28,8 @@ typedef struct lcomm_residual lcomm_residual;
  * Ranks know a residual by the order in which they make them: a call with another
  * one is a MISMATCH.
  * residual  receives it, owned by the communicator: valid until
- *           lcomm_residual_destroy() or lcomm_destroy()
+ *           lcomm_residual_destroy() or lcomm_destroy(); after lcomm_shrink() and
+ *           lcomm_regroup() it is of the next communicator
  * Errors: ARGUMENT, MEMORY, or the sticky error. */
 LCOMM_API lcomm_status lcomm_residual_create(lcomm_comm *comm, uint64_t count, lcomm_op op,
                                              lcomm_residual **residual);
@@ -141,6 +142,19 @@ LCOMM_API lcomm_status lcomm_residual_discard(lcomm_residual *residual);
  * values  on the host, wherever the calls' buffers are
  * Errors: ARGUMENT, STATE while a call with it is in flight. */
 LCOMM_API lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values);
+
+/* How many calls with it, those that flush it too, have been finished and not undone: by their
+ * requests, or by the call itself. Local. After lcomm_shrink() it is the same on all ranks, and
+ * says whether the call that was broken off is finished (libcomm_elastic.h). A newcomer
+ * (lcomm_join) has the number of the others once a step of tensors or a call with a residual was
+ * made. Errors: ARGUMENT, or the failure of a call that was left to a stream. */
+LCOMM_API lcomm_status lcomm_residual_calls(const lcomm_residual *residual, uint64_t *calls);
+
+/* How many elements each rank receives: the counts of lcomm_residual_create_scatter(), until
+ * lcomm_shrink() or lcomm_regroup() shares out the vector among other ranks.
+ * counts  one number per rank of the communicator
+ * Local. Errors: ARGUMENT, also for a residual of all-reduces. */
+LCOMM_API lcomm_status lcomm_residual_counts(const lcomm_residual *residual, uint64_t *counts);
 
 /* What the guard (guard=STEPS of the policy; libcomm_tensors.h under GUARD, where all figures are
  * defined) found of its calls. Each STEPS-th call is sampled; the samples are summed beside the

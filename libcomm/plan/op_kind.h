@@ -36,7 +36,8 @@ enum { LCOMM_OP_KIND_TEXT_MAX = 64 };
   X(LCOMM_OP_KIND_REPLAY, NULL) /* of a call that is in a graph */                                 \
   X(LCOMM_OP_KIND_REGROUP, "lcomm_regroup")                                                        \
   X(LCOMM_OP_KIND_SERVE, "lcomm_server_run and lcomm_server_end")                                  \
-  X(LCOMM_OP_KIND_SYNC, "lcomm_tensors_sync")
+  X(LCOMM_OP_KIND_SYNC, "lcomm_tensors_sync")                                                      \
+  X(LCOMM_OP_KIND_BARRIER, "lcomm_barrier") /* of an elastic communicator, which counts */
 
 typedef enum lcomm_op_kind {
 #define LCOMM_OP_KIND_ENUM(id, call) id,

@@ -57,31 +57,42 @@ static lcomm_status check_new(lcomm_comm *comm, const char *name, uint64_t count
   return check_name(comm, name);
 }
 
-/* The parts of a reduce-scatter; an all-reduce has none. */
-static lcomm_status copy_parts(lcomm_residual *residual, const uint64_t *counts) {
+/* Of a reduce-scatter the result is this rank's part. */
+static void take_parts(lcomm_residual *residual, uint64_t *counts) {
   lcomm_ef *ef = &residual->ef;
-  int size = ef->comm->size;
+  residual->part_counts = counts;
   ef->result = lcomm_span_whole(0, ef->request.count);
   if (!counts) {
-    return LCOMM_OK;
+    return;
   }
-  residual->part_counts = malloc((size_t)size * sizeof *counts);
-  if (!residual->part_counts) {
-    return LCOMM_ERR_MEMORY;
-  }
-  memcpy(residual->part_counts, counts, (size_t)size * sizeof *counts);
   for (int i = 0; i < ef->comm->rank; i++) {
     ef->result.first += counts[i];
   }
   ef->result.count = counts[ef->comm->rank];
-  ef->request.part_counts = residual->part_counts;
+  ef->request.part_counts = counts;
   ef->request.collective = LCOMM_COLLECTIVE_REDUCE_SCATTERV;
-  return LCOMM_OK;
+}
+
+void lcomm_residual_place(lcomm_residual *residual, lcomm_comm *comm, uint64_t *part_counts) {
+  const lcomm_plan_request *before = &residual->ef.request;
+  residual->ef = (lcomm_ef){.comm = comm,
+                            .request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
+                                        .count = before->count,
+                                        .dtype = LCOMM_FLOAT32,
+                                        .op = before->op,
+                                        .error_feedback = true}};
+  take_parts(residual, part_counts);
+  lcomm_residual_set_policy(residual);
+}
+
+void lcomm_residual_set_number(lcomm_residual *residual, uint64_t number) {
+  residual->number = number;
+  snprintf(residual->key, sizeof(residual->key), "%llu", (unsigned long long)number);
 }
 
 static void link_residual(lcomm_residual *residual) {
   lcomm_comm *comm = residual->ef.comm;
-  residual->number = ++comm->residuals->made;
+  lcomm_residual_set_number(residual, ++comm->residuals->made);
   residual->next = comm->residuals->first;
   if (residual->next) {
     residual->next->previous = residual;
@@ -92,22 +103,20 @@ static void link_residual(lcomm_residual *residual) {
 static lcomm_status create(lcomm_comm *comm, const char *name, uint64_t count,
                            const uint64_t *counts, lcomm_op op, lcomm_residual **residual) {
   LCOMM_TRY(check_new(comm, name, count, op));
+  size_t parts_size = counts ? (size_t)comm->size * sizeof *counts : 0;
+  uint64_t *parts = counts ? malloc(parts_size) : NULL;
   lcomm_residual *made = calloc(1, sizeof *made);
-  if (made) {
-    made->ef = (lcomm_ef){.comm = comm,
-                          .request = {.collective = LCOMM_COLLECTIVE_ALLREDUCE,
-                                      .count = count,
-                                      .dtype = LCOMM_FLOAT32,
-                                      .op = op,
-                                      .error_feedback = true}};
-    snprintf(made->name, sizeof(made->name), "%s", name ? name : "");
-  }
-  if (!made || copy_parts(made, counts) != LCOMM_OK || !lcomm_handle_add(made, comm)) {
-    free(made ? made->part_counts : NULL);
+  if (!made || (counts && !parts) || !lcomm_handle_add(made, comm)) {
+    free(parts);
     free(made);
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for a residual");
   }
-  lcomm_residual_set_policy(made);
+  if (counts) {
+    memcpy(parts, counts, parts_size);
+  }
+  snprintf(made->name, sizeof(made->name), "%s", name ? name : "");
+  made->ef.request = (lcomm_plan_request){.count = count, .op = op};
+  lcomm_residual_place(made, comm, parts);
   link_residual(made);
   *residual = made;
   return LCOMM_OK;
@@ -179,6 +188,13 @@ lcomm_status lcomm_residual_set_make(lcomm_comm *comm) {
 void lcomm_residual_set_free(lcomm_comm *comm) {
   while (comm->residuals && comm->residuals->first) {
     free_residual(comm->residuals->first);
+  }
+  while (comm->residuals && comm->residuals->left) {
+    lcomm_residual_left *left = comm->residuals->left;
+    comm->residuals->left = left->next;
+    lcomm_ef_free(&left->ef);
+    free(left->part_counts);
+    free(left);
   }
   free(comm->residuals);
   comm->residuals = NULL;
@@ -263,5 +279,33 @@ lcomm_status lcomm_residual_get(const lcomm_residual *residual, float *values) {
     }
   }
   add_carried(ef, values);
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_residual_calls(const lcomm_residual *residual, uint64_t *calls) {
+  LCOMM_TRY(lcomm_residual_check_lives(residual, "lcomm_residual_calls"));
+  if (!calls) {
+    return lcomm_refuse_null(residual->ef.comm, "lcomm_residual_calls", "calls");
+  }
+  LCOMM_TRY(lcomm_check_process(residual->ef.comm));
+  LCOMM_TRY(lcomm_residual_join(residual));
+  *calls = residual->ended;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_residual_counts(const lcomm_residual *residual, uint64_t *counts) {
+  LCOMM_TRY(lcomm_residual_check_lives(residual, "lcomm_residual_counts"));
+  lcomm_comm *comm = residual->ef.comm;
+  if (!counts) {
+    return lcomm_refuse_null(comm, "lcomm_residual_counts", "counts");
+  }
+  LCOMM_TRY(lcomm_check_process(comm));
+  if (!residual->part_counts) {
+    return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                        "lcomm_residual_counts: residual %llu is of all-reduces, whose result all "
+                        "ranks receive",
+                        (unsigned long long)residual->number);
+  }
+  memcpy(counts, residual->part_counts, (size_t)comm->size * sizeof *counts);
   return LCOMM_OK;
 }

@@ -22,16 +22,24 @@
 #include "libcomm/feedback/ef.h"
 #include "libcomm/tensor/guard.h"
 
-enum { LCOMM_RESIDUAL_NAME_MAX = 128 }; /* with the terminator */
+enum {
+  LCOMM_RESIDUAL_NAME_MAX = 128, /* with the terminator */
+  LCOMM_RESIDUAL_KEY_MAX = 24
+};
 
 struct lcomm_residual {
   lcomm_ef ef;                        /* .request has the vector, .result the part of this rank */
   lcomm_residual *previous, *next;    /* in lcomm_comm.residuals */
   char name[LCOMM_RESIDUAL_NAME_MAX]; /* "": none */
   uint64_t number;                    /* by which ranks know it */
-  uint64_t *part_counts;          /* of reduce-scatters: elements of each rank; NULL: all-reduces */
-  uint64_t calls;                 /* with error feedback, so far */
-  bool in_flight;                 /* a request of it was not waited for yet */
+  uint64_t *part_counts; /* of reduce-scatters: elements of each rank; NULL: all-reduces */
+  uint64_t calls;        /* with error feedback, so far */
+  uint64_t ended;        /* calls, flushes too, that have ended well and were not undone */
+  char key[LCOMM_RESIDUAL_KEY_MAX]; /* its number, as a name where it is carried over */
+  bool in_flight;                   /* a request of it was not waited for yet */
+  bool broken;                    /* its last call has failed: what it has begun is to be undone */
+  bool apart;                     /* not all ranks that went on had it (residual_carry.h) */
+  lcomm_operation *operation;     /* of the call in flight, or NULL */
   lcomm_request left;             /* of its last call, which was left to a stream */
   bool counted;                   /* the last call is among `calls` */
   bool discarded;                 /* the last call was undone */
@@ -41,22 +49,47 @@ struct lcomm_residual {
   struct lcomm_call_guard *guard; /* residual_guard.h, NULL: its calls are not checked */
 };
 
+/* What a residual has left to the communicator that it was of, until that goes. */
+typedef struct lcomm_residual_left {
+  lcomm_ef ef;
+  uint64_t *part_counts; /* that ef.request points to, or NULL */
+  struct lcomm_residual_left *next;
+} lcomm_residual_left;
+
 /* All residuals of a communicator. */
 typedef struct lcomm_residual_set {
-  lcomm_residual *first;
-  uint64_t made; /* so far, those that are gone included */
+  lcomm_residual *first;     /* the newest */
+  uint64_t made;             /* so far, those that are gone included */
+  lcomm_residual_left *left; /* of those that have gone to another communicator */
 } lcomm_residual_set;
 
 /* Part of making and freeing a communicator. MEMORY. */
 lcomm_status lcomm_residual_set_make(lcomm_comm *comm);
 void lcomm_residual_set_free(lcomm_comm *comm);
 
+/* A residual without anything in it, of `comm`, as it is when it is made; part_counts as in the
+ * struct, which owns them. */
+void lcomm_residual_place(lcomm_residual *residual, lcomm_comm *comm, uint64_t *part_counts);
+
+/* Ranks know it by this number from here on. */
+void lcomm_residual_set_number(lcomm_residual *residual, uint64_t number);
+
+/* A residual of `comm` is about to be used: where newcomers have joined since tensors and residuals
+ * were used last, what ranks remember is shared out first. Collective then; errors as
+ * lcomm_carry_resume. */
+lcomm_status lcomm_residual_prepare_use(lcomm_comm *comm);
+
 /* Of calls with a residual. The run: STATE while another call is in flight, and as
  * lcomm_ef_take_run. */
 extern const lcomm_call_keeper lcomm_residual_keeper;
 
-/* Undo its last call, if it can be undone. */
+/* Undo its last call, if it can be undone; ranks do so by what they agree on. */
 bool lcomm_residual_undo(lcomm_residual *residual);
+
+/* The communicator has failed, and no operation is in flight: a call that was not waited for is
+ * over here, and what one that has failed had begun is undone. Its request is the program's still.
+ */
+void lcomm_residual_break_off(lcomm_residual *residual);
 
 /* A reduce-scatter that returns when its result is there has ended well: with nonfinite=discard the
  * ranks, each of which has a part, agree whether it is undone. Collective; as an all-reduce. */

@@ -94,12 +94,14 @@ lcomm_status lcomm_residuals_follow_policy(lcomm_comm *comm) {
     status = lcomm_ef_follow_policy(&it->ef, &here);
     leaves[it->number] = here;
   }
-  if (status == LCOMM_OK && most > 0) {
+  bool any = most > 0 && !comm->changes.held; /* else none has anything in it so far */
+  if (status == LCOMM_OK && any) {
     lcomm_call call =
         lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, leaves, leaves, most + 1, LCOMM_INT32, LCOMM_MAX);
     status = lcomm_call_make(comm, &call);
   }
-  for (lcomm_residual *it = comm->residuals->first; status == LCOMM_OK && it; it = it->next) {
+  for (lcomm_residual *it = comm->residuals->first; status == LCOMM_OK && any && it;
+       it = it->next) {
     it->ef.flushes |= leaves[it->number] != 0;
   }
   free(leaves);

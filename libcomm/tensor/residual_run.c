@@ -57,6 +57,7 @@ bool lcomm_residual_undo(lcomm_residual *residual) {
     return false;
   }
   residual->calls -= residual->counted;
+  residual->ended--;
   residual->discarded = true;
   lcomm_residual_guard_discard(residual);
   residual->ef.comm->stats.discarded++;
@@ -98,14 +99,37 @@ lcomm_status lcomm_residual_settle(lcomm_residual *residual) {
 static void collected(lcomm_operation *operation) {
   lcomm_residual *residual = operation->owner;
   residual->in_flight = false;
-  if (operation->status != LCOMM_OK) {
+  residual->operation = NULL;
+  residual->broken = operation->status != LCOMM_OK;
+  if (residual->broken) {
     return;
   }
+  residual->ended++;
   lcomm_ef_end(&residual->ef, operation->run);
   residual->not_finite = operation->not_finite;
   lcomm_residual_guard_collect(residual);
   if (is_discarded(residual, operation)) {
     (void)lcomm_residual_undo(residual);
+  }
+}
+
+static void collect_nothing(lcomm_operation *operation) {
+  (void)operation;
+}
+
+void lcomm_residual_break_off(lcomm_residual *residual) {
+  lcomm_operation *operation = residual->operation;
+  if (operation) {
+    lcomm_residual_guard_free(residual); /* the sum of its samples may have failed */
+    collected(operation);
+    operation->owner = NULL;
+    operation->beside = NULL;
+    operation->collected = collect_nothing;
+  }
+  if (residual->broken) {
+    residual->broken = false;
+    residual->calls -= residual->counted;
+    residual->discarded = lcomm_ef_discard(&residual->ef);
   }
 }
 
@@ -116,6 +140,7 @@ static void begin(void *owner, lcomm_operation *operation) {
   lcomm_run *run = operation->run;
   operation->owner = residual;
   operation->collected = collected;
+  residual->operation = operation;
   residual->in_flight = true;
   residual->counted = run->terms.op_kind != LCOMM_OP_KIND_FLUSH;
   residual->discarded = false;

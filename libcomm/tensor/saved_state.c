@@ -37,9 +37,9 @@ static lcomm_ef_item item_of_tensor(lcomm_tensor *tensor) {
                          .guard = guard_of(&tensor->guarded)};
 }
 
-static lcomm_ef_item item_of_calls(lcomm_residual *residual) {
+static lcomm_ef_item item_of_calls(lcomm_residual *residual, const char *name) {
   const lcomm_plan_request *request = &residual->ef.request;
-  return (lcomm_ef_item){.name = residual->name,
+  return (lcomm_ef_item){.name = name,
                          .ef = &residual->ef,
                          .count = request->count,
                          .dtype = request->dtype,
@@ -48,7 +48,8 @@ static lcomm_ef_item item_of_calls(lcomm_residual *residual) {
                          .guard = guard_of_calls(residual)};
 }
 
-lcomm_status lcomm_saved_state_list(lcomm_comm *comm, lcomm_ef_list *list) {
+/* The tensors, with room for all residuals. */
+static lcomm_status begin_list(lcomm_comm *comm, lcomm_ef_list *list) {
   size_t most = comm->tensors->count;
   for (const lcomm_residual *it = comm->residuals->first; it; it = it->next) {
     most++;
@@ -66,9 +67,25 @@ lcomm_status lcomm_saved_state_list(lcomm_comm *comm, lcomm_ef_list *list) {
     list->items[list->tensors] = item_of_tensor(comm->tensors->list[list->tensors]);
   }
   list->count = list->tensors;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_saved_state_list(lcomm_comm *comm, lcomm_ef_list *list) {
+  LCOMM_TRY(begin_list(comm, list));
   for (lcomm_residual *it = comm->residuals->first; it; it = it->next) {
     if (it->name[0]) {
-      list->items[list->count++] = item_of_calls(it);
+      list->items[list->count++] = item_of_calls(it, it->name);
+    }
+  }
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_saved_state_list_carried(lcomm_comm *comm, lcomm_ef_list *list) {
+  LCOMM_TRY(begin_list(comm, list));
+  list->leaves_out_calls = true;
+  for (lcomm_residual *it = comm->residuals->first; it; it = it->next) {
+    if (!it->apart) {
+      list->items[list->count++] = item_of_calls(it, it->key);
     }
   }
   return LCOMM_OK;
@@ -120,8 +137,8 @@ bool lcomm_saved_guards_commit(lcomm_comm *comm, const lcomm_restore *restore) {
     put_guard(&restore->guards[i], guarded);
   }
   size_t i = list->tensors;
-  for (lcomm_residual *it = comm->residuals->first; it; it = it->next) {
-    if (it->name[0]) {
+  for (lcomm_residual *it = comm->residuals->first; it && i < list->count; it = it->next) {
+    if (list->items[i].calls == &it->calls) {
       put_calls(&restore->guards[i++], it);
     }
   }

@@ -13,6 +13,9 @@
  * are as they are now. Free the items. MEMORY. */
 lcomm_status lcomm_saved_state_list(lcomm_comm *comm, lcomm_ef_list *list);
 
+/* What goes over to another communicator: of residuals all that are not apart, by their keys. */
+lcomm_status lcomm_saved_state_list_carried(lcomm_comm *comm, lcomm_ef_list *list);
+
 /* What the guard remembers of tensors and calls, as it was read. */
 
 /* What is kept of calls is where the codecs of their guards have it; what the next call pays, where

@@ -131,10 +131,15 @@ static lcomm_status place(loading *it) {
   return fits_everywhere(it) ? check_same_guards(it) : place_all(it);
 }
 
+static lcomm_status list(loading *it) {
+  return it->source.bring ? lcomm_saved_state_list_carried(it->comm, &it->list)
+                          : lcomm_saved_state_list(it->comm, &it->list);
+}
+
 static lcomm_status load(loading *it) {
   lcomm_comm *comm = it->comm;
   it->all = calloc((size_t)comm->size, sizeof *it->all);
-  lcomm_status status = it->all ? lcomm_saved_state_list(comm, &it->list) : LCOMM_ERR_MEMORY;
+  lcomm_status status = it->all ? list(it) : LCOMM_ERR_MEMORY;
   if (status == LCOMM_OK) {
     status = lcomm_restore_begin(&it->list, &it->restore);
   }

@@ -44,7 +44,7 @@ static lcomm_status check_now(lcomm_comm *comm, const char *call) {
   if (comm->changes.held) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "%s: newcomers have joined, and what ranks remember is shared out by the "
-                        "next step; save after that",
+                        "next step, or call with a residual; save after that",
                         call);
   }
   if (atomic_load(&comm->deferred.open)) {

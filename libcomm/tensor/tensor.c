@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "libcomm/call/call.h"
+#include "libcomm/call/call_changes.h"
 #include "libcomm/device/memory_location.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/tensor/bucket.h"
@@ -125,20 +125,12 @@ static lcomm_status commit_step(lcomm_comm *comm) {
   if (!comm->bootstrap.elastic) {
     return LCOMM_OK;
   }
-  enum { LEAVING, WAITING, COUNTS };
-  bool leaves = atomic_load(&comm->changes.asked);
-  int32_t counts[COUNTS] = {[LEAVING] = leaves};
-  if (comm->rank == 0 && comm->bootstrap.look) {
-    counts[WAITING] = comm->bootstrap.look(&comm->bootstrap);
-  }
-  lcomm_call call =
-      lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, counts, counts, COUNTS, LCOMM_INT32, LCOMM_SUM);
+  lcomm_changes_barrier changes;
+  lcomm_call call = lcomm_changes_begin(comm, &changes);
   call.op_kind = LCOMM_OP_KIND_TENSORS;
   comm->tensors->complete = true;
   LCOMM_TRY(lcomm_tensors_call(comm, &call));
-  comm->changes.leaves = leaves;
-  comm->changes.leaving = counts[LEAVING];
-  comm->changes.waiting = counts[WAITING];
+  lcomm_changes_end(comm, &changes);
   return LCOMM_OK;
 }
 

@@ -11,6 +11,7 @@
 #include "libcomm/call/call.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/handles.h"
+#include "libcomm/tensor/residual_carry.h"
 #include "libcomm/tensor/saved_state.h"
 
 /* ---------------------------------------------------------------- standing */
@@ -26,19 +27,32 @@ static double sum_squares(const float *values, uint64_t count) {
 static void add_remembered(const lcomm_ef *ef, lcomm_remembered *it) {
   const lcomm_feedback_state *feedback = ef->state.feedback;
   int holders = 0;
-  if (feedback && lcomm_ef_holders(ef, &holders) == LCOMM_OK) {
-    it->kept += feedback->count;
-    it->all += (uint64_t)holders * ef->request.count;
-    it->squares += sum_squares(feedback->residual.now, feedback->count);
+  if (!feedback || lcomm_ef_holders(ef, &holders) != LCOMM_OK) {
+    return;
   }
+  it->all += (uint64_t)holders * ef->request.count;
+  for (int i = 0; i < lcomm_ef_part_count(ef); i++) {
+    lcomm_span part = lcomm_ef_part(ef, feedback, i);
+    if (part.count > 0) {
+      it->kept += part.count;
+      it->squares +=
+          sum_squares(feedback->residual.now + (part.first - feedback->first), part.count);
+    }
+  }
+}
+
+bool lcomm_carry_has_any(const lcomm_comm *comm) {
+  return comm->tensors->count > 0 || comm->residuals->first;
 }
 
 lcomm_standing lcomm_standing_get(const lcomm_comm *comm) {
   const lcomm_tensor_set *tensors = comm->tensors;
   lcomm_standing it = {.steps = comm->deferred.step,
                        .complete = tensors->complete,
-                       .blocks = tensors->count > 0,
-                       .regrouping = tensors->regrouping};
+                       .blocks = lcomm_carry_has_any(comm),
+                       .residuals = lcomm_residuals_count(comm),
+                       .regrouping = tensors->regrouping,
+                       .holds = comm->changes.held != NULL};
   const lcomm_carry_held *held = comm->changes.held;
   if (held) {
     it.blocks = held->count;
@@ -47,6 +61,9 @@ lcomm_standing lcomm_standing_get(const lcomm_comm *comm) {
   }
   for (size_t i = 0; i < tensors->bucket_count; i++) {
     add_remembered(&tensors->buckets[i].ef, &it.remembered);
+  }
+  for (const lcomm_residual *call = comm->residuals->first; call; call = call->next) {
+    add_remembered(&call->ef, &it.remembered);
   }
   return it;
 }
@@ -93,11 +110,11 @@ static lcomm_status write_list(const lcomm_ef_list *list, lcomm_carry_block *blo
 
 lcomm_status lcomm_carry_write(lcomm_comm *comm, bool empty, lcomm_carry_block *block) {
   lcomm_ef_list list;
-  LCOMM_TRY(lcomm_saved_state_list(comm, &list));
+  LCOMM_TRY(lcomm_saved_state_list_carried(comm, &list));
   list.nodes = 1; /* nobody asks where it was: all is shared out anew */
   list.node = 0;
   list.tensors = empty ? 0 : list.tensors;
-  list.count = list.tensors;
+  list.count = empty ? 0 : list.count;
   lcomm_status status = write_list(&list, block);
   free(list.items);
   return status;
@@ -187,8 +204,13 @@ lcomm_status lcomm_carry_move(lcomm_carry *it, lcomm_comm *from, lcomm_comm *to)
   if (!rows) {
     return LCOMM_ERR_MEMORY;
   }
-  lcomm_guard_free(from); /* which looks at the tensors */
   *it = (lcomm_carry){.from = from, .to = to, .rows = rows, .count = from->tensors->count};
+  if (lcomm_residuals_move(it) != LCOMM_OK) {
+    free(rows);
+    *it = (lcomm_carry){.to = NULL};
+    return LCOMM_ERR_MEMORY;
+  }
+  lcomm_guard_free(from); /* which looks at the tensors */
   for (size_t i = 0; i < it->count; i++) {
     take_out(from->tensors->list[i], &rows[i]);
   }
@@ -202,6 +224,7 @@ void lcomm_carry_undo(lcomm_carry *it) {
     return;
   }
   lcomm_guard_free(it->to);
+  lcomm_residuals_undo(it);
   for (size_t i = 0; i < it->count; i++) {
     lcomm_tensor_state_free(it->rows[i].tensor);
   }
@@ -225,6 +248,7 @@ void lcomm_carry_finish(lcomm_carry *it) {
   for (size_t i = 0; it->to && i < it->count; i++) {
     lcomm_ef_parked_free(it->from, it->from->tensors->location, &it->rows[i].state);
   }
+  lcomm_residuals_finish(it);
   free(it->rows);
   *it = (lcomm_carry){.to = NULL};
 }

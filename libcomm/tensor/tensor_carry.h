@@ -3,16 +3,16 @@
 #ifndef LCOMM_TENSOR_CARRY_H
 #define LCOMM_TENSOR_CARRY_H
 
-/* Tensors go over from a communicator that has failed into another one, of those of its ranks that
- * live: the same handles, and what error feedback remembers of them, shared out anew as a saved
- * state is. bootstrap/elastic/ makes the other communicator. */
+/* Tensors, and residuals of calls, go over from a communicator that has failed into another one, of
+ * those of its ranks that live: the same handles, and what error feedback remembers of them, shared
+ * out anew as a saved state is. bootstrap/elastic/ makes the other communicator. */
 
 #include <math.h>
 
 #include "libcomm/feedback/checkpoint.h"
 #include "libcomm/tensor/bucket.h"
 
-/* Of what error feedback remembers of tensors. */
+/* Of what error feedback remembers of tensors and calls. */
 typedef struct lcomm_remembered {
   /* Elements whose residual this rank keeps, and those of all ranks of the communicator together;
    * one that several ranks keep counts for each. */
@@ -33,13 +33,15 @@ static inline double lcomm_remembered_lost(const lcomm_remembered *it) {
              : 0;
 }
 
-/* Where the tensors of a rank stand. */
+/* Where the tensors of a rank stand, and how many residuals of calls it has. */
 typedef struct lcomm_standing {
   uint64_t steps;  /* that are finished here */
   bool complete;   /* all results of the next one are here, and perhaps everywhere */
   bool regrouping; /* what is remembered was on its way between ranks, and is of no use */
+  bool holds;      /* it waits for newcomers (changes.held), who number residuals as they like */
   lcomm_remembered remembered;
-  uint32_t blocks; /* of saved states that this rank brings */
+  uint32_t blocks;    /* of saved states that this rank brings */
+  uint32_t residuals; /* of calls */
 } lcomm_standing;
 
 lcomm_standing lcomm_standing_get(const lcomm_comm *comm);
@@ -54,6 +56,9 @@ typedef struct lcomm_carry_block {
   uint8_t *bytes;
   size_t size;
 } lcomm_carry_block;
+
+/* Is there anything to carry over? */
+bool lcomm_carry_has_any(const lcomm_comm *comm);
 
 /* Of this rank; without what is remembered where that is of no use. The caller frees the bytes.
  * MEMORY. */
@@ -75,10 +80,12 @@ typedef struct lcomm_carry {
   lcomm_comm *from, *to;        /* NULL: nothing went over */
   struct lcomm_carry_row *rows; /* per tensor: what it was in `from` */
   size_t count;
+  struct lcomm_residual_row *residuals; /* likewise, of calls (residual_carry.h) */
+  size_t residual_count;
 } lcomm_carry;
 
-/* All tensors of `from` become those of `to`, which has none: registered, frozen and guarded by
- * nobody, in no bucket. MEMORY: nothing was moved. */
+/* All tensors and residuals of `from` become those of `to`, which has none: tensors are registered,
+ * frozen and guarded by nobody, in no bucket. MEMORY: nothing was moved. */
 lcomm_status lcomm_carry_move(lcomm_carry *it, lcomm_comm *from, lcomm_comm *to);
 
 /* Load what the ranks have written. Collective over `to`; then tensors that were frozen are so

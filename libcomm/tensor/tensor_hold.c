@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* What ranks remember of tensors, held until newcomers have theirs: the step that groups them first
- * shares it out. */
+/* What ranks remember of tensors and calls, held until newcomers have theirs: the step that groups
+ * tensors first shares it out, or the first call with a residual. */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "libcomm/engine/entry.h"
+#include "libcomm/tensor/residual_carry.h"
 #include "libcomm/tensor/saved_state.h"
-#include "libcomm/tensor/tensor_carry.h"
 
 void lcomm_carry_release(lcomm_comm *comm) {
   lcomm_carry_held *held = comm->changes.held;
@@ -79,9 +79,21 @@ lcomm_status lcomm_carry_resume(lcomm_comm *comm) {
     tensors->list[i]->planned = true;
   }
   LCOMM_TRY(lcomm_buckets_plan(comm));
+  LCOMM_TRY(lcomm_residuals_number(comm));
   tensors->regrouping = true;
   LCOMM_TRY(load(comm));
   tensors->regrouping = false;
   lcomm_carry_release(comm);
   return LCOMM_OK;
+}
+
+lcomm_status lcomm_residual_prepare_use(lcomm_comm *comm) {
+  if (!comm->changes.held) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(lcomm_enter(comm));
+  lcomm_status status = lcomm_control_receive(comm);
+  status = status == LCOMM_OK ? lcomm_tensors_plan(comm) : status;
+  lcomm_exit(comm);
+  return status;
 }

@@ -27,6 +27,7 @@ static lcomm_residual *residual;
 static lcomm_channel *channel;
 static lcomm_tensor *tensor, *made;
 static lcomm_guard_figures figures;
+static uint64_t calls;
 static lcomm_comm *other;
 static char text[64];
 static int done;
@@ -158,6 +159,8 @@ static int done;
   X(lcomm_allreduce_flush_on_stream, (r, data, received, NULL))                                    \
   X(lcomm_residual_get, (r, received))                                                             \
   X(lcomm_residual_guard, (r, &figures))                                                           \
+  X(lcomm_residual_calls, (r, &calls))                                                             \
+  X(lcomm_residual_counts, (r, &calls))                                                            \
   X(lcomm_residual_discard, (r))                                                                   \
   X(lcomm_residual_destroy, (r))
 
@@ -279,6 +282,11 @@ static void null_is_refused_with_the_communicators_sentence(void **state) {
   is_refused(c, "lcomm_residual_get", lcomm_residual_get(residual, NULL), "lcomm_residual_get");
   is_refused(c, "lcomm_residual_guard", lcomm_residual_guard(residual, NULL),
              "lcomm_residual_guard");
+  is_refused(c, "lcomm_residual_calls", lcomm_residual_calls(residual, NULL),
+             "lcomm_residual_calls");
+  is_refused(c, "lcomm_residual_counts", lcomm_residual_counts(residual, NULL),
+             "lcomm_residual_counts");
+  is_refused(c, "lcomm_residual_counts", lcomm_residual_counts(residual, &calls), "all-reduces");
   assert_int_equal(lcomm_barrier(c), LCOMM_OK);
   assert_int_equal(lcomm_destroy(c), LCOMM_OK);
 }

@@ -109,6 +109,8 @@ static void call_everything(forked *self) {
   REFUSED(lcomm_allreduce_ef(h.residual, v, v));
   REFUSED(lcomm_allreduce_flush(h.residual, v, v));
   REFUSED(lcomm_residual_get(h.residual, v));
+  REFUSED(lcomm_residual_calls(h.residual, &bytes));
+  REFUSED(lcomm_residual_counts(h.residual, &bytes));
   REFUSED(lcomm_residual_destroy(h.residual));
   REFUSED(lcomm_state_save(c, "nowhere"));
   REFUSED(lcomm_state_load(c, "nowhere"));

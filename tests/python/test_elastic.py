@@ -134,6 +134,44 @@ def test_a_rank_leaves_in_order_and_what_it_kept_stays():
         assert size == 2 and numpy.abs(got - total).max() < 1e-3
 
 
+def call_both(comm, whole, parts, values):
+    """A call with each residual; what a lost rank has broken off is made again where it is undone."""
+    made = whole.calls
+    while parts.calls == made:
+        try:
+            if whole.calls == made:
+                result = whole.allreduce(values.copy())
+            parts.reduce_scatter(values, numpy.empty(parts.counts[comm.rank], numpy.float32))
+            comm.barrier()
+        except LOST:
+            comm.shrink()
+    return result
+
+
+def test_residuals_go_on_with_other_ranks():
+    def work(rank):
+        comm = elastic(rank, TOP_K)
+        whole = comm.residual(COUNT)
+        parts = comm.scatter_residual([COUNT - 2, 1, 0, 1])
+        applied = numpy.zeros(COUNT)
+        for step in range(5):
+            if rank == 3 and step == 2:
+                die()
+            if rank == 0 and step == 3:
+                comm.leave()
+            applied += call_both(comm, whole, parts, gradient_of(rank, step))
+            if comm.changes.leaving and not comm.regroup():
+                return None
+        assert whole.calls == parts.calls == 5 and parts.counts == [COUNT // 2] * 2
+        kept = comm.allreduce(whole.get(numpy.empty(COUNT, numpy.float32)).astype("float64"))
+        comm.close()
+        return applied + kept
+
+    said = forked(4, work)
+    assert isinstance(said.pop(), Lost) and said[0] is None
+    assert len(said) == 3 and numpy.abs(said[1] - said[2]).max() < 1e-3
+
+
 @pytest.mark.parametrize("by_environment", [False, True])
 def test_a_newcomer_joins_and_is_told_where_the_others_are(by_environment):
     shared = environment(2, LCOMM_ELASTIC="on")

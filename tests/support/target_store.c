@@ -186,11 +186,28 @@ static void read_standing(const uint8_t *data) {
   free(bytes);
 }
 
+static void read_calls(const uint8_t *data, size_t size) {
+  size_t count = size / LCOMM_REUNION_CALLS_SIZE, length = count * LCOMM_REUNION_CALLS_SIZE;
+  uint8_t *bytes = fuzz_copy(data, length), *packed = calloc(1, length + 1);
+  lcomm_call_standing *all = calloc(count + 1, sizeof *all);
+  if (lcomm_reunion_read_calls(bytes, count, all) == LCOMM_OK) {
+    for (size_t i = 1; i < count; i++) {
+      fuzz_require(all[i].number == 0 || all[i].number > all[i - 1].number, "numbers ascend");
+    }
+    lcomm_reunion_pack_calls(all, count, packed);
+    fuzz_require(memcmp(packed, bytes, length) == 0, "calls pack to their bytes");
+  }
+  free(all);
+  free(packed);
+  free(bytes);
+}
+
 static void read_reunion(const uint8_t *data, size_t size) {
   uint8_t packed[LCOMM_REUNION_ADDRESS_SIZE + LCOMM_REUNION_VOTE_SIZE];
   lcomm_reunion_address address;
   lcomm_reunion_vote vote;
   read_list(data, size);
+  read_calls(data, size);
   if (size >= LCOMM_REUNION_INTRODUCTION_SIZE) {
     read_introduction(data);
   }

@@ -39,8 +39,9 @@ static lcomm_status check(lcomm_comm *comm) {
   }
   if (comm->changes.held) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
-                        "lcomm_regroup: newcomers have joined, and the step that shares out what "
-                        "ranks remember has not been made; call it after that");
+                        "lcomm_regroup: newcomers have joined, and the step, or the call with a "
+                        "residual, that shares out what ranks remember has not been made; call it "
+                        "after that");
   }
   return LCOMM_OK;
 }
@@ -81,7 +82,7 @@ static lcomm_status give(regrouping *it, int rank, lcomm_reunion_leaver *leaver)
   lcomm_carry_block mine = {.bytes = NULL};
   *leaver = (lcomm_reunion_leaver){.seat = comm->bootstrap.reunion->members[rank],
                                    .remembered = it->wishes[rank].remembered};
-  if (comm->tensors->count == 0) {
+  if (!lcomm_carry_has_any(comm)) {
     return LCOMM_OK;
   }
   if (rank == comm->rank && lcomm_carry_write(comm, false, &mine) != LCOMM_OK) {
@@ -113,7 +114,7 @@ static lcomm_status agree(regrouping *it) {
   LCOMM_TRY(check(it->comm));
   LCOMM_TRY(exchange_wishes(it));
   LCOMM_TRY(it->stayers < it->comm->size ? give_all(it) : LCOMM_OK);
-  return lcomm_barrier(it->comm); /* the heirs have all */
+  return lcomm_call_barrier(it->comm); /* the heirs have all */
 }
 
 static lcomm_status enter_and_agree(regrouping *it) {
@@ -139,7 +140,7 @@ static void say_farewell(regrouping *it) {
     lcomm_reunion_free(comm->bootstrap.reunion);
     comm->bootstrap.reunion = NULL;
   }
-  bool met = lcomm_barrier(comm) == LCOMM_OK; /* nobody waits for the last one any more */
+  bool met = lcomm_call_barrier(comm) == LCOMM_OK; /* nobody waits for the last one any more */
   lcomm_retire(comm);
   comm->changes.parted = met && lcomm_comm_part(comm);
   comm->changes.over = true;

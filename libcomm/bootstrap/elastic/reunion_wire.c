@@ -191,15 +191,20 @@ lcomm_status lcomm_reunion_read_vote(const uint8_t *bytes, lcomm_reunion_vote *i
 
 /* --------------------------------------------------------------- standings */
 
-enum { COMPLETE = 1, REGROUPING = 2 };
+enum { COMPLETE = 1, REGROUPING = 2, HOLDS = 4 };
 
 void lcomm_reunion_pack_standing(const lcomm_standing *it, uint8_t *bytes) {
+  unsigned flags = it->complete ? COMPLETE : 0;
+  flags |= it->regrouping ? REGROUPING : 0;
+  flags |= it->holds ? HOLDS : 0;
   lcomm_le_put(bytes, it->steps, 8);
   lcomm_le_put(bytes + 8, it->remembered.kept, 8);
   lcomm_le_put(bytes + 16, it->remembered.all, 8);
-  lcomm_le_put(bytes + 24, (it->complete ? COMPLETE : 0) | (it->regrouping ? REGROUPING : 0), 4);
+  lcomm_le_put(bytes + 24, flags, 4);
   lcomm_le_put(bytes + 28, it->blocks, 4);
   put_real(bytes + 32, it->remembered.squares);
+  lcomm_le_put(bytes + 40, it->residuals, 4);
+  lcomm_le_put(bytes + 44, 0, 4);
 }
 
 lcomm_status lcomm_reunion_read_standing(const uint8_t *bytes, lcomm_standing *it) {
@@ -210,8 +215,36 @@ lcomm_status lcomm_reunion_read_standing(const uint8_t *bytes, lcomm_standing *i
                                         .squares = get_real(bytes + 32)},
                          .complete = (flags & COMPLETE) != 0,
                          .regrouping = (flags & REGROUPING) != 0,
-                         .blocks = (uint32_t)lcomm_le_get(bytes + 28, 4)};
+                         .holds = (flags & HOLDS) != 0,
+                         .blocks = (uint32_t)lcomm_le_get(bytes + 28, 4),
+                         .residuals = (uint32_t)lcomm_le_get(bytes + 40, 4)};
   bool fits = lcomm_remembered_is_sound(&it->remembered) && it->steps < UINT64_MAX &&
-              it->blocks <= LCOMM_REUNION_BLOCKS;
-  return fits && flags <= (COMPLETE | REGROUPING) ? LCOMM_OK : LCOMM_ERR_WIRE;
+              it->blocks <= LCOMM_REUNION_BLOCKS && it->residuals <= LCOMM_REUNION_RESIDUALS &&
+              lcomm_le_get(bytes + 44, 4) == 0;
+  return fits && flags <= (COMPLETE | REGROUPING | HOLDS) ? LCOMM_OK : LCOMM_ERR_WIRE;
+}
+
+void lcomm_reunion_pack_calls(const lcomm_call_standing *all, size_t count, uint8_t *bytes) {
+  for (size_t i = 0; i < count; i++) {
+    lcomm_le_put(bytes + i * LCOMM_REUNION_CALLS_SIZE, all[i].number, 8);
+    lcomm_le_put(bytes + i * LCOMM_REUNION_CALLS_SIZE + 8, all[i].ended, 8);
+  }
+}
+
+/* What is behind the last one is nothing. */
+static bool follows(const lcomm_call_standing *it, const lcomm_call_standing *before) {
+  bool is_there = it->number > 0;
+  return is_there ? !before || (before->number > 0 && it->number > before->number) : it->ended == 0;
+}
+
+lcomm_status lcomm_reunion_read_calls(const uint8_t *bytes, size_t count,
+                                      lcomm_call_standing *all) {
+  for (size_t i = 0; i < count; i++) {
+    const uint8_t *from = bytes + i * LCOMM_REUNION_CALLS_SIZE;
+    all[i] = (lcomm_call_standing){lcomm_le_get(from, 8), lcomm_le_get(from + 8, 8)};
+    if (!follows(&all[i], i > 0 ? &all[i - 1] : NULL)) {
+      return LCOMM_ERR_WIRE;
+    }
+  }
+  return LCOMM_OK;
 }

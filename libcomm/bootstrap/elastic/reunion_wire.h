@@ -16,8 +16,10 @@
  *           48 ranks before u32   52 of them have left u32   56 transports, zeros behind (64 bytes)
  *          120 name, likewise (128 bytes)   248 policy, likewise (1024 bytes)
  *   vote     0 confirmed u32    4 prepared u32   8 refuses u32   12 zero u32
- *   standing 0 steps u64   8 kept u64   16 all u64   24 flags u32: bit 0 complete, bit 1 regrouping
- *           28 blocks u32   32 squares f64, finite, not below 0
+ *   standing 0 steps u64   8 kept u64   16 all u64   24 flags u32: bit 0 complete, bit 1
+ * regrouping, bit 2 holds   28 blocks u32   32 squares f64, finite, not below 0   40 residuals u32
+ * 44 zero u32 calls    of each residual 0 number u64, ascending, from 1   8 ended u64; zeros behind
+ * the last
  */
 
 #include <stdbool.h>
@@ -25,17 +27,19 @@
 #include <stdint.h>
 
 #include "libcomm/bootstrap/store/store_wire.h"
-#include "libcomm/tensor/tensor_carry.h"
+#include "libcomm/tensor/residual_carry.h"
 
 enum {
   LCOMM_REUNION_ADDRESS_SIZE = 32,
   LCOMM_REUNION_VOTE_SIZE = 16,
-  LCOMM_REUNION_STANDING_SIZE = 40,
+  LCOMM_REUNION_STANDING_SIZE = 48,
+  LCOMM_REUNION_CALLS_SIZE = 16,
   LCOMM_REUNION_LIST_HEAD = 24,
   LCOMM_REUNION_INTRODUCTION_SIZE = LCOMM_REUNION_ADDRESS_SIZE + 24 + LCOMM_TRANSPORT_NAMES_MAX +
                                     LCOMM_COMM_NAME_MAX + LCOMM_POLICY_MAX,
   LCOMM_REUNION_SEATS_MAX = 1 << 20,
-  LCOMM_REUNION_BLOCKS = 1 << 16 /* that a rank brings at most */
+  LCOMM_REUNION_BLOCKS = 1 << 16,   /* that a rank brings at most */
+  LCOMM_REUNION_RESIDUALS = 1 << 16 /* that it has at most */
 };
 
 /* Where a rank can be met after a loss. */
@@ -93,5 +97,9 @@ lcomm_status lcomm_reunion_read_vote(const uint8_t *bytes, lcomm_reunion_vote *i
  * ranks. */
 void lcomm_reunion_pack_standing(const lcomm_standing *it, uint8_t *bytes);
 lcomm_status lcomm_reunion_read_standing(const uint8_t *bytes, lcomm_standing *it);
+
+/* Where calls with residuals stand, `count` of them, those that are there first. */
+void lcomm_reunion_pack_calls(const lcomm_call_standing *all, size_t count, uint8_t *bytes);
+lcomm_status lcomm_reunion_read_calls(const uint8_t *bytes, size_t count, lcomm_call_standing *all);
 
 #endif

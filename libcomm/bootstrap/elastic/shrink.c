@@ -12,7 +12,7 @@
 #include "libcomm/engine/operation.h"
 #include "libcomm/include/libcomm_elastic.h"
 #include "libcomm/tensor/bucket.h"
-#include "libcomm/tensor/residual.h"
+#include "libcomm/tensor/residual_carry.h"
 
 /* Time-outs that all rounds together may take: a seat that is silent costs one, and whoever hosts
  * then another one. */
@@ -37,6 +37,14 @@ static lcomm_status check_failure(lcomm_comm *comm) {
                       sentence);
 }
 
+static bool is_on_device(const lcomm_comm *comm) {
+  bool any = lcomm_memory_is_on_device(comm->tensors->location);
+  for (const lcomm_residual *it = comm->residuals->first; it; it = it->next) {
+    any |= lcomm_memory_is_on_device(it->ef.request.location);
+  }
+  return any;
+}
+
 lcomm_status lcomm_shrink_check(lcomm_comm *comm, const char *call) {
   if (!comm->bootstrap.reunion) {
     return lcomm_refuse(
@@ -44,15 +52,19 @@ lcomm_status lcomm_shrink_check(lcomm_comm *comm, const char *call) {
         call,
         comm->bootstrap.elastic
             ? "it has gone on already, as another one"
-            : "make it by lcomm_create_env, of two ranks or more, with LCOMM_ELASTIC=on on all of "
-              "them; parts of a communicator, and those of MPI, whose launcher ends a job when a "
-              "rank dies, cannot");
+            : "make it by lcomm_create_env with LCOMM_ELASTIC=on on all ranks; parts of a "
+              "communicator, and those of MPI, whose launcher ends a job when a rank dies, cannot");
   }
-  if (comm->residuals->first || lcomm_memory_is_on_device(comm->tensors->location)) {
+  if (is_on_device(comm)) {
     return lcomm_refuse(comm, LCOMM_ERR_UNSUPPORTED,
-                        "%s: residuals of calls, and tensors on a device, are not carried "
-                        "over; destroy the communicator, or the residuals first",
+                        "%s: tensors on a device, and residuals whose calls had buffers there, are "
+                        "not carried over; destroy the communicator, or the residuals first",
                         call);
+  }
+  if (lcomm_residuals_count(comm) > LCOMM_REUNION_RESIDUALS) {
+    return lcomm_refuse(comm, LCOMM_ERR_UNSUPPORTED,
+                        "%s: there are %u residuals, and %d go over at most; destroy some first",
+                        call, lcomm_residuals_count(comm), LCOMM_REUNION_RESIDUALS);
   }
   return LCOMM_OK;
 }
@@ -115,6 +127,7 @@ static lcomm_status shrink(lcomm_comm *comm, lcomm_comm **next) {
   }
   LCOMM_TRY(lcomm_shrink_check(comm, "lcomm_shrink"));
   (void)lcomm_operations_move(comm, &moved); /* cancels what is in flight */
+  LCOMM_TRY(lcomm_residuals_break_off(comm));
   return lcomm_shrink_make(comm, "lcomm_shrink", next);
 }
 

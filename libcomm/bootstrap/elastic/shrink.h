@@ -32,7 +32,8 @@ typedef struct lcomm_shrinking {
   uint32_t generation;              /* that is being made */
   bool finished;                    /* this rank has finished a step meanwhile */
   double kept, lost_squares;        /* as of what is prepared, of the base */
-  bool empty;                       /* what tensors remember cannot be carried over, ... */
+  bool holds;                       /* what tensors remember waits for newcomers on some rank */
+  bool empty;                       /* it cannot be carried over, ... */
   double carried;                   /* ... or this share of it, from the base */
   double losing;                    /* with that, as in lost_squares */
   uint32_t *blocks;                 /* that each of the survivors brings of it */
@@ -74,8 +75,12 @@ bool lcomm_shrink_decide(const lcomm_standing *all, int count, uint64_t *steps);
 /* All that live stand at the same step. Not where the store failed: *met becomes false. */
 lcomm_status lcomm_shrink_settle(lcomm_shrinking *it, bool *met);
 
-/* The tensors of the base go over into the communicator that is prepared. Its status. With
- * newcomers, who have none yet, what is remembered of them is held there until the first step. */
+/* A part of it: they have made the same calls with each residual. `all` is of the survivors. */
+lcomm_status lcomm_shrink_settle_calls(lcomm_shrinking *it, const lcomm_standing *all, bool *met);
+
+/* The tensors and residuals of the base go over into the communicator that is prepared. Its status.
+ * With newcomers, who have none yet, what is remembered of them is held there until the first step.
+ */
 lcomm_status lcomm_shrink_carry(lcomm_shrinking *it);
 lcomm_status lcomm_shrink_hold(lcomm_shrinking *it);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* What goes over: all survivors finish the step in flight, or undo it; then their tensors, with
- * what error feedback remembers, become those of the next communicator. */
+/* What goes over: all survivors finish the step in flight, or undo it; then their tensors and
+ * residuals, with what error feedback remembers, become those of the next communicator. */
 
 #include <stdlib.h>
 
 #include "libcomm/bootstrap/elastic/shrink.h"
+#include "libcomm/tensor/residual_carry.h"
 
 /* ---------------------------------------------------------------- deciding */
 
@@ -87,12 +88,13 @@ static void weigh(lcomm_shrinking *it, const lcomm_standing *all, int count) {
   }
 }
 
-static bool any_regroups(const lcomm_standing *all, int count) {
-  int i = 0;
-  while (i < count && !all[i].regrouping) {
-    i++;
+/* What one of them says counts for all. */
+static void find_troubles(lcomm_shrinking *it, const lcomm_standing *all, int count) {
+  it->empty = it->holds = false;
+  for (int i = 0; i < count; i++) {
+    it->empty |= all[i].regrouping;
+    it->holds |= all[i].holds;
   }
-  return i < count;
 }
 
 /* From the same standings on all ranks. Share of the base's residuals that is carried over. */
@@ -103,7 +105,7 @@ static lcomm_status settle(lcomm_shrinking *it, const lcomm_standing *all) {
                               "the survivors have finished different numbers of steps; all ranks "
                               "make the same steps");
   }
-  it->empty = any_regroups(all, count);
+  find_troubles(it, all, count);
   for (int i = 0; i < count; i++) {
     it->blocks[i] = all[i].blocks;
   }
@@ -119,6 +121,9 @@ lcomm_status lcomm_shrink_settle(lcomm_shrinking *it, bool *met) {
   it->blocks = calloc(count, sizeof *it->blocks);
   *met = all && it->blocks && exchange(it, all);
   lcomm_status status = *met ? settle(it, all) : LCOMM_OK;
+  if (status == LCOMM_OK && *met) {
+    status = lcomm_shrink_settle_calls(it, all, met);
+  }
   free(all);
   return status;
 }
@@ -148,7 +153,7 @@ static lcomm_status find_blocks(const lcomm_shrinking *it, bringing *b) {
   }
   if (held) {
     add(b, held->mine, held->count);
-  } else if (it->base && it->base->tensors->count > 0) {
+  } else if (it->base && lcomm_carry_has_any(it->base)) {
     LCOMM_TRY(lcomm_carry_write(it->base, it->empty, &b->own));
     add(b, &b->own, 1);
   }
@@ -160,7 +165,7 @@ static lcomm_status find_blocks(const lcomm_shrinking *it, bringing *b) {
   return LCOMM_OK;
 }
 
-/* The tensors of the base go over; the others wait for a rank where this fails. */
+/* What the base has goes over; the others wait for a rank where this fails. */
 static lcomm_status bring_over(lcomm_shrinking *it, bringing *b) {
   lcomm_comm *to = it->prepared.comm;
   lcomm_status status = find_blocks(it, b);
@@ -171,7 +176,7 @@ static lcomm_status bring_over(lcomm_shrinking *it, bringing *b) {
   it->prepared.lost_squares = it->lost_squares + it->losing;
   return status == LCOMM_OK
              ? LCOMM_OK
-             : lcomm_fail(to, status, "%s: out of memory for the tensors' state", it->call);
+             : lcomm_fail(to, status, "%s: out of memory for what is carried over", it->call);
 }
 
 lcomm_status lcomm_shrink_carry(lcomm_shrinking *it) {
@@ -179,7 +184,8 @@ lcomm_status lcomm_shrink_carry(lcomm_shrinking *it) {
   lcomm_status status = bring_over(it, &b);
   if (status == LCOMM_OK) {
     lcomm_carry_blocks blocks = {.mine = b.mine, .counts = it->blocks};
-    status = lcomm_carry_load(&it->prepared.carry, &blocks);
+    status = it->holds ? lcomm_residuals_number(it->prepared.comm) : LCOMM_OK;
+    status = status == LCOMM_OK ? lcomm_carry_load(&it->prepared.carry, &blocks) : status;
   }
   free(b.own.bytes);
   free(b.mine);
@@ -203,14 +209,14 @@ static lcomm_status hold(lcomm_shrinking *it, const bringing *b) {
   for (int rank = 0; rank < to->size; rank++) {
     all += it->blocks[rank];
   }
-  if (all == 0) { /* there are no tensors */
+  if (all == 0) { /* there are no tensors and no residuals */
     return LCOMM_OK;
   }
   to->deferred.step = it->steps;
   lcomm_carry_freeze(&it->prepared.carry);
   return lcomm_carry_hold(to, &held) == LCOMM_OK
              ? LCOMM_OK
-             : lcomm_fail(to, LCOMM_ERR_MEMORY, "%s: out of memory for the tensors' state",
+             : lcomm_fail(to, LCOMM_ERR_MEMORY, "%s: out of memory for what is carried over",
                           it->call);
 }
 

@@ -51,8 +51,8 @@ class Elastic(Core):
     """The part of a communicator that goes on with other ranks.
 
     With LCOMM_ELASTIC=on in the environment of all ranks, for from_env() and join(). A Communicator
-    stays the same object: its rank, its size and the ranks behind it change, and its tensors are
-    there as before. Its channels are gone, and requests of it have failed.
+    stays the same object: its rank, its size and the ranks behind it change, and its tensors and
+    residuals are there as before. Its channels are gone, and requests of it have failed.
     """
 
     def _go_on(self, handle: Optional[int]) -> None:
@@ -83,7 +83,7 @@ class Elastic(Core):
         at one step of tensors then: where `finished` is true, this rank goes on as if its
         wait_tensors() had returned; else the step that was begun is undone, and made again. What
         error feedback and momentum remember is shared out among those that live. Raises
-        UnsupportedError (not elastic, residuals, tensors on a device), StateError (no rank was
+        UnsupportedError (not elastic, tensors or residuals on a device), StateError (no rank was
         lost), PeerTimeoutError (too few came, or a part that was cut off), MismatchError.
         """
         handle = ctypes.c_void_p()
@@ -107,9 +107,9 @@ class Elastic(Core):
 
     @property
     def changes(self) -> Changes:
-        """What was asked for until the last wait_tensors() ended: alike on all ranks, but `leaves`.
+        """What was asked for until the last wait_tensors() or barrier() ended.
 
-        Local. Where ranks leave, or wait to join, all call regroup().
+        Alike on all ranks, but `leaves`. Local. Where ranks leave, or wait to join, all call regroup().
         """
         raw = CChanges()
         self._check(lib.lcomm_changes_get(self._handle_now(), ctypes.byref(raw)))
@@ -121,7 +121,7 @@ class Elastic(Core):
         Between two steps, with no request in flight. Returns False on ranks that have left, where
         it is closed then. Ranks that stay come first, so rank 0 has been there before. What error
         feedback and momentum remember of those that leave goes to the others. Newcomers add the
-        same tensors before the next step, and are sent weights by broadcast(). Raises as shrink(),
+        same tensors and residuals before the next step or call with one, and are sent weights by broadcast(). Raises as shrink(),
         StateError in a step; after TransportError or PeerTimeoutError shrink() is called.
         """
         handle = ctypes.c_void_p()

@@ -39,7 +39,7 @@ class Feedback(Collectives):
                 self._handle_now(), name.encode(), count, what, ctypes.byref(handle)
             )
         self._check(status)
-        return Residual(self, handle.value, count, count)
+        return Residual(self, handle.value, count)
 
     def scatter_residual(
         self, counts: Sequence[int], op: Union[Op, str] = "sum", name: Optional[str] = None
@@ -53,7 +53,7 @@ class Feedback(Collectives):
                 self._handle_now(), text, parts, _calls.op_of(op), ctypes.byref(handle)
             )
         )
-        return ScatterResidual(self, handle.value, sum(counts), counts[self._rank])
+        return ScatterResidual(self, handle.value, sum(counts))
 
     def state_dict(self) -> bytes:
         """What error feedback and momentum remember on this rank, for a checkpoint. Local.

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional, Tuple
+import ctypes
+from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 from . import _buffers, _calls
 from ._calls import Call
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
 class _Residual:
     """What both kinds have in common."""
 
-    def __init__(
-        self, comm: "Collectives", handle: Optional[int], total: int, received: int
-    ) -> None:
+    def __init__(self, comm: "Collectives", handle: Optional[int], total: int) -> None:
         self._comm = comm
         self._handle = handle
-        self._counts: Tuple[int, int] = (total, received)
+        self._total = total
+
+    @property
+    def _counts(self) -> Tuple[int, int]:
+        """Elements of the input and of the result."""
+        return self._total, self._total
 
     def _handle_now(self) -> int:
         self._comm._handle_now()
@@ -54,13 +58,24 @@ class _Residual:
         """
         there = _buffers.writable(values)
         is_fit = there.dtype is Dtype.FLOAT32 and not there.is_on_device
-        if not is_fit or there.count != self._counts[0]:
+        if not is_fit or there.count != self._total:
             raise ArgumentError(
-                f"values must have {self._counts[0]} elements of float32 on the host, not "
+                f"values must have {self._total} elements of float32 on the host, not "
                 f"{there.count} of {there.type_name}{' on a device' if there.is_on_device else ''}"
             )
         self._comm._check(lib.lcomm_residual_get(self._handle_now(), there.address))
         return values
+
+    @property
+    def calls(self) -> int:
+        """How many calls with it, flushes too, have been finished and not undone.
+
+        After Communicator.shrink() it is the same on all ranks: where it is less than the calls
+        that have returned here, the last one is undone, on all ranks, and made again.
+        """
+        number = ctypes.c_uint64()
+        self._comm._check(lib.lcomm_residual_calls(self._handle_now(), ctypes.byref(number)))
+        return number.value
 
     def close(self) -> None:
         """Forget it, and what it holds, as the communicator's end does. May be called again."""
@@ -96,6 +111,17 @@ class Residual(_Residual):
 
 class ScatterResidual(_Residual):
     """For reduce-scatters of one array of float32, from Communicator.scatter_residual()."""
+
+    @property
+    def counts(self) -> List[int]:
+        """How many elements each rank receives; even parts after a change of ranks."""
+        parts = (ctypes.c_uint64 * self._comm._size)()
+        self._comm._check(lib.lcomm_residual_counts(self._handle_now(), parts))
+        return list(parts)
+
+    @property
+    def _counts(self) -> Tuple[int, int]:
+        return self._total, self.counts[self._comm._rank]
 
     def reduce_scatter(self, array: Any, out: Any) -> Any:
         """Each rank receives its part of the sum over the ranks, through the policy's codec.
