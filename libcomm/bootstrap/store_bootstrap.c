@@ -14,7 +14,7 @@
 #include "libcomm/base/env.h"
 #include "libcomm/base/error.h"
 #include "libcomm/bootstrap/elastic/reunion.h"
-#include "libcomm/bootstrap/store/store.h"
+#include "libcomm/bootstrap/store/store_internal.h"
 #include "libcomm/comm/create.h"
 
 static const double TIMEOUT_STANDARD_S = 300;
@@ -72,12 +72,36 @@ static lcomm_status create_over(lcomm_store *store, const lcomm_launcher_env *la
   return status;
 }
 
+/* Where newcomers come to, which a launcher need not say of one rank alone. */
+static lcomm_status find_place(const lcomm_launcher_env *launcher, lcomm_launcher_env *place) {
+  lcomm_why why;
+  *place = *launcher;
+  if (launcher->port > 0) {
+    return LCOMM_OK;
+  }
+  lcomm_status status = lcomm_launcher_env_read_place(place, &why);
+  return status == LCOMM_OK ? LCOMM_OK
+                            : lcomm_error_thread(status, "lcomm_create_env: %s", why.text);
+}
+
+/* It has a reunion, over a store of its own. */
+static lcomm_status create_elastic_alone(const lcomm_launcher_env *launcher,
+                                         const lcomm_config *config, lcomm_comm **comm) {
+  lcomm_store *store = NULL;
+  lcomm_launcher_env place;
+  LCOMM_TRY(find_place(launcher, &place));
+  LCOMM_TRY(lcomm_store_star(0, 1, NULL, lcomm_meeting_timeout_s(config), &store));
+  lcomm_status status = create_over(store, &place, config, comm);
+  lcomm_store_close(store);
+  return status;
+}
+
 lcomm_status lcomm_create_met(const lcomm_launcher_env *launcher, const lcomm_config *config,
                               lcomm_comm **comm) {
   lcomm_store *store = NULL;
   lcomm_descriptors_raise(); /* before the meeting, which takes one for each rank */
   if (launcher->world_size == 1) {
-    return create_alone(config, comm);
+    return is_elastic() ? create_elastic_alone(launcher, config, comm) : create_alone(config, comm);
   }
   lcomm_status status = lcomm_store_meet(launcher, lcomm_meeting_timeout_s(config), &store);
   if (status == LCOMM_OK) {

@@ -22,7 +22,8 @@
  * --no-kill and --kill-on-bad-exit=0, or by another launcher that lets the others live. Messages of
  * elastic communicators do not travel over MPI. Each rank listens at a TCP port from the creation
  * on, at its address of the connection with rank 0; strangers are refused as at the store of
- * lcomm_create_env() (LCOMM_TOKEN). Parts of a communicator (lcomm_split) are not elastic.
+ * lcomm_create_env() (LCOMM_TOKEN). Parts of a communicator (lcomm_split) are not elastic. A job
+ * may begin with one rank: it listens when the first newcomer has come.
  *
  * Ranks leave in order, and newcomers join, between two steps:
  *

@@ -113,16 +113,20 @@ static uint32_t family_of(int fd) {
 }
 
 /* Others reach rank 0 at whatever addresses its host has. */
-static void listen_for_others(const lcomm_reunion_making *making, lcomm_reunion *made,
+static void open_port(lcomm_reunion *made, const lcomm_store *store, int *port) {
+  int fd = store->rank == 0 ? store->peers[1].fd : store->fd;
+  bool one_host = made->place.one_host;
+  made->listener = store->rank == 0 && !one_host ? lcomm_socket_listen_wide(fd, port)
+                                                 : lcomm_socket_listen_beside(fd, one_host, port);
+}
+
+static void listen_for_others(const lcomm_store *store, lcomm_reunion *made,
                               lcomm_reunion_address *mine) {
-  const lcomm_store *store = making->store;
-  int port = 0, fd = store->rank == 0 ? store->peers[1].fd : store->fd;
-  bool one_host = making->launcher->one_host;
-  made->listener = store->rank == 0 && !one_host ? lcomm_socket_listen_wide(fd, &port)
-                                                 : lcomm_socket_listen_beside(fd, one_host, &port);
+  int port = 0;
+  open_port(made, store, &port);
   *mine = (lcomm_reunion_address){.place = {.way = LCOMM_STORE_WAY_BESIDE}};
   if (store->rank > 0) {
-    lcomm_socket_place_here(fd, &mine->place);
+    lcomm_socket_place_here(store->fd, &mine->place);
   }
   if (made->listener < 0 || mine->place.way == LCOMM_STORE_WAY_STAR) {
     *mine = (lcomm_reunion_address){.place = {.way = LCOMM_STORE_WAY_STAR}};
@@ -147,10 +151,13 @@ lcomm_status lcomm_reunion_resolve(const lcomm_store *store, int rank, lcomm_reu
   return rank == store->rank || it->family == (is_six ? 6 : 4) ? LCOMM_OK : LCOMM_ERR_UNSUPPORTED;
 }
 
-lcomm_reunion_address lcomm_reunion_address_here(const lcomm_reunion *reunion,
-                                                 const lcomm_store *store) {
+lcomm_reunion_address lcomm_reunion_address_here(lcomm_reunion *reunion, const lcomm_store *store) {
   struct sockaddr_storage here;
   socklen_t size = 0;
+  int port = 0;
+  if (reunion->listener < 0 && store->rank == 0 && store->size > 1) {
+    open_port(reunion, store, &port);
+  }
   lcomm_reunion_address it = {.place = {.way = LCOMM_STORE_WAY_BESIDE}};
   if (store->rank > 0) {
     lcomm_socket_place_here(store->fd, &it.place);
@@ -183,12 +190,15 @@ static lcomm_status exchange(const lcomm_reunion_making *making, const lcomm_boo
                              lcomm_reunion *made, int *unmet) {
   uint8_t mine[LCOMM_REUNION_ADDRESS_SIZE];
   lcomm_reunion_address address = {.place = {.way = LCOMM_STORE_WAY_STAR}};
+  if (base->world_size == 1) { /* there is nobody to be met by */
+    return made ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  }
   uint8_t *all = calloc((size_t)base->world_size, sizeof(mine));
   if (!all) {
     return LCOMM_ERR_TRANSPORT; /* the others cannot go on either */
   }
   if (made) {
-    listen_for_others(making, made, &address);
+    listen_for_others(making->store, made, &address);
   }
   lcomm_reunion_pack_address(&address, mine);
   bool good = base->allgather(base->context, mine, all, sizeof(mine)) == 0;

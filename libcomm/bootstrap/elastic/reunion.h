@@ -26,14 +26,14 @@ typedef struct lcomm_reunion_leaver {
 } lcomm_reunion_leaver;
 
 typedef struct lcomm_reunion {
-  int listener;
-  int seat, seats;               /* this rank's, and how many there were at first */
-  lcomm_store_place *places;     /* of each seat: WAY_IPV4 or WAY_IPV6 */
-  int *members, count;           /* seats of the communicator's ranks, ascending */
-  uint32_t generation;           /* of the communicator, 1 at first */
-  uint64_t process;              /* drawn by lot, of this rank */
-  uint32_t attempt;              /* of its greetings */
-  lcomm_launcher_env place;      /* for greetings: token, and who told it */
+  int listener;              /* -1: none, as nobody has come so far to a rank that began alone */
+  int seat, seats;           /* this rank's, and how many there were at first */
+  lcomm_store_place *places; /* of each seat: WAY_IPV4 or WAY_IPV6 */
+  int *members, count;       /* seats of the communicator's ranks, ascending */
+  uint32_t generation;       /* of the communicator, 1 at first */
+  uint64_t process;          /* drawn by lot, of this rank */
+  uint32_t attempt;          /* of its greetings */
+  lcomm_launcher_env place;  /* for greetings: token, and who told it */
   lcomm_reunion_leaver *leavers; /* of the communicator */
   int leaver_count;
   /* Newcomers of a communicator that this rank has prepared, of whom it does not know whether they
@@ -71,10 +71,10 @@ lcomm_status lcomm_reunion_make_room(lcomm_reunion *reunion, int seats);
 /* Of a newcomer: nobody knows it, and it listens nowhere. NULL without memory. */
 lcomm_reunion *lcomm_reunion_of_newcomer(const lcomm_launcher_env *place);
 
-/* Where this rank listens, for those that it meets over `store`; and where ranks of the store are
+/* Where this rank listens, for those that it meets over `store`, where one that began alone begins
+ * to listen for those that have come; and where ranks of the store are
  * that said so, from here. UNSUPPORTED for one that cannot be met. */
-lcomm_reunion_address lcomm_reunion_address_here(const lcomm_reunion *reunion,
-                                                 const lcomm_store *store);
+lcomm_reunion_address lcomm_reunion_address_here(lcomm_reunion *reunion, const lcomm_store *store);
 lcomm_status lcomm_reunion_resolve(const lcomm_store *store, int rank, lcomm_reunion_address *it);
 
 /* ------------------------------------------------------------------ meeting */

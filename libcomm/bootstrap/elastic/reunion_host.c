@@ -48,7 +48,7 @@ static lcomm_status begin(hosting *h, double timeout_s) {
       .store = h->store,
       .any_world = true,
       .listeners = {reunion->listener},
-      .listener_count = 1,
+      .listener_count = reunion->listener >= 0,
       .missing = reunion->seats,
       .visitors = calloc(LCOMM_STORE_VISITORS_MAX, sizeof *h->meeting.visitors)};
   if (!h->dead || !h->meeting.visitors) {
