@@ -10,7 +10,8 @@
 #include "libcomm/engine/engine.h"
 #include "libcomm/include/libcomm.h"
 
-static unsigned victims; /* a bit for each rank that dies */
+static unsigned victims;                   /* a bit for each rank that dies */
+static const char *crew_transport = "shm"; /* of all crews, unless a test says otherwise */
 
 static inline bool is_victim(int rank) {
   return victims >> rank & 1;
@@ -40,7 +41,7 @@ static inline void set_launcher(const crew *c, int rank) {
   set_number("LOCAL_WORLD_SIZE", c->size);
   set_number("MASTER_PORT", c->place.port);
   set_number("LCOMM_NODES", c->size > 1 ? 2 : 1);
-  setenv("LCOMM_TRANSPORT", "shm", 1);
+  setenv("LCOMM_TRANSPORT", crew_transport, 1);
   setenv("LCOMM_ELASTIC", "on", 1);
 }
 

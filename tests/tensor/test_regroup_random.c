@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "libcomm/transport/transport.h"
 #include "tests/bootstrap/crew.h"
 #include "tests/bootstrap/elastic_crew.h"
 #include "tests/support/unit_tests.h"
@@ -161,8 +162,7 @@ static void train_through_all(const crew *c, int seat, report *mine) {
   end_training(&t);
 }
 
-static void replicas_stay_equal_through_random_changes(void **state) {
-  (void)state;
+static void change_at_random(void) {
   unsigned dead = 0;
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_true(shared != MAP_FAILED);
@@ -178,7 +178,43 @@ static void replicas_stay_equal_through_random_changes(void **state) {
   munmap(shared, sizeof *shared);
 }
 
+static void replicas_stay_equal_through_random_changes(void **state) {
+  (void)state;
+  change_at_random();
+}
+
+static bool has_ucx(void) {
+  int i = 0;
+  while (lcomm_transport_list[i] && strcmp(lcomm_transport_list[i]->name, "ucx") != 0) {
+    i++;
+  }
+  return lcomm_transport_list[i] != NULL;
+}
+
+static void change_over_ucx(void) {
+  if (!has_ucx()) {
+    skip();
+  }
+  crew_transport = "ucx";
+  change_at_random();
+  crew_transport = "shm";
+}
+
+static void replicas_stay_equal_over_ucx(void **state) {
+  (void)state;
+  change_over_ucx();
+}
+
+static void replicas_stay_equal_over_tcp(void **state) {
+  (void)state;
+  setenv("UCX_TLS", "tcp,self", 1);
+  change_over_ucx();
+  unsetenv("UCX_TLS");
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(replicas_stay_equal_through_random_changes),
+    cmocka_unit_test(replicas_stay_equal_over_ucx),
+    cmocka_unit_test(replicas_stay_equal_over_tcp),
 };
 RUN_TESTS(tests)

@@ -141,6 +141,22 @@ wait $run
 expect when_all_are_to_leave_all_stop test $? -eq 143 -a "$(grep -c 'stopped after a step by a signal.*saved in left' out)" -eq 1
 expect nobody_is_said_to_be_lost_then test "$(grep -c '^launch:' out)" -eq 2
 
+# -------------------------------------------------------------- other transports
+# over TRANSPORT COMMAND... : tcp is UCX's, of nothing else
+over() {
+  case $1 in
+    tcp) LCOMM_TRANSPORT=ucx UCX_TLS=tcp,self "${@:2}" ;;
+    *) LCOMM_TRANSPORT=$1 "${@:2}" ;;
+  esac
+}
+transports=()
+LCOMM_NODES='' "$build/tools/libcomm-info" | grep -qE '^  ucx +UCX: ' && transports=(ucx tcp)
+[ ${#transports[@]} -gt 0 ] || skip trainings_go_on_over_ucx "libcomm was built without UCX"
+for transport in "${transports[@]}"; do
+  expect "over_${transport}_the_others_train_to_the_end" over "$transport" broken 15 2 --policy "net=int8+ef min=0"
+  expect "over_${transport}_replicas_are_equal" said 'replicas +identical on all ranks'
+done
+
 # ----------------------------------------------------------------------- refused
 refused() { ! anew "${@:2}" && grep -qE -- "$1" out; }
 expect too_few_at_the_start_are_refused refused 'there are 2 ranks, and --elastic 3:4 asks for 3 to 4' 2 3:4
