@@ -120,7 +120,7 @@ static int make_model(training *self, failure *why) {
     return -1;
   }
   model_part part = pipeline_part(chosen->pipeline, &self->ranks, self->deal.accumulate);
-  if (model_create_part(on, chosen->model, learnt->sample, learnt->classes, self->deal.batch, part,
+  if (model_create_part(on, chosen->model, learnt->sample, learnt->classes, self->deal.room, part,
                         &self->net)) {
     return no_memory(why);
   }
