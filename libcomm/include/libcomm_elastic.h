@@ -101,7 +101,9 @@ LCOMM_API lcomm_status lcomm_shrunk_get(const lcomm_comm *comm, lcomm_shrunk *sh
  * the same on all ranks:
  *
  *   lcomm_residual_calls(residual, &calls);
- *   // calls == mine: all that this rank has made; calls == mine - 1: make the last one again
+ *   // calls == mine: all that have returned LCOMM_OK here
+ *   // calls == mine - 1: the last one of these is undone: make it again
+ *   // calls == mine + 1: the one that has failed here, or was not waited for, is finished
  *
  * So results change weights after lcomm_barrier(), or after another call for which all ranks wait:
  * whoever has passed it knows that all have finished the calls before it. What was undone is what
@@ -118,16 +120,16 @@ LCOMM_API lcomm_status lcomm_shrunk_get(const lcomm_comm *comm, lcomm_shrunk *sh
  * A communicator may be shrunk again and again, down to one rank. A child that a rank has forked
  * and that outlives it keeps its port open: then the rank is taken for one that is silent.
  *
- * comm   stays, failed and without tensors, and is the caller's to destroy, at any time; requests
- *        of it can still be waited for, and return its error. It can be shrunk once. No other
+ * comm   stays, failed, without tensors and residuals, and is the caller's to destroy, at any time;
+ * requests of it can still be waited for, and return its error. It can be shrunk once. No other
  *        thread uses it or its tensors meanwhile
  * next   receives the communicator, owned by the caller: lcomm_destroy()
  * Errors: ARGUMENT; UNSUPPORTED (it is not elastic, or was shrunk already; it has tensors on a
  * device, or residuals whose calls had buffers there, which are not carried over, or more than
- * 65536 residuals); STATE (nothing has failed, or not
- * for a lost rank); TIMEOUT (too few ranks came, or they could not agree in time), MISMATCH
- * (another job meets there), and those of lcomm_create(). After an error `comm` can be destroyed,
- * and, but for UNSUPPORTED, the call be tried again. */
+ * 65536 residuals); STATE (nothing has failed, or not for a lost rank); TIMEOUT (too few ranks
+ * came, or they could not agree in time), MISMATCH (another job meets there), and those of
+ * lcomm_create(). After an error `comm` can be destroyed, and, but for UNSUPPORTED, the call be
+ * tried again. */
 LCOMM_API lcomm_status lcomm_shrink(lcomm_comm *comm, lcomm_comm **next);
 
 /* ------------------------------------------------------------ leaving and joining */
@@ -172,10 +174,10 @@ LCOMM_API lcomm_status lcomm_regrouped_get(const lcomm_comm *comm, lcomm_regroup
  * topology and plans are made anew. Nobody need leave or join: then the next communicator has the
  * same ranks.
  *
- * Tensors become those of the next communicator as with lcomm_shrink(). What error feedback
- * remembers (residuals, momentum, low rank) of those that leave goes to those that stay before they
- * go, so nothing is lost; all of it is shared out as by lcomm_state_load(), and residuals of
- * averages are scaled by the number of ranks. Steps, warmup= and ramp= go on.
+ * Tensors and residuals become those of the next communicator as with lcomm_shrink(). What error
+ * feedback remembers (residuals, momentum, low rank) of those that leave goes to those that stay
+ * before they go, so nothing is lost; all of it is shared out as by lcomm_state_load(), and
+ * residuals of averages are scaled by the number of ranks. Steps, warmup= and ramp= go on.
  *
  * With newcomers, tensors are grouped anew by the next step (or lcomm_state_load()), and what is
  * remembered is shared out then. Until that, lcomm_tensor_residual() finds zeros. A newcomer adds
@@ -192,8 +194,8 @@ LCOMM_API lcomm_status lcomm_regrouped_get(const lcomm_comm *comm, lcomm_regroup
  * tells. Newcomers that wait are then admitted by a later call, and so are those that come to a
  * rank 0 that leaves.
  *
- * comm   stays, without tensors, and is the caller's to destroy: nothing else can be done with it
- * next   receives the communicator, owned by the caller; NULL on ranks that have left
+ * comm   stays, without tensors and residuals, and is the caller's to destroy: nothing else can be
+ * done with it next   receives the communicator, owned by the caller; NULL on ranks that have left
  * Errors: those of lcomm_shrink(); STATE for a step or a request in flight. After TRANSPORT or
  * TIMEOUT lcomm_shrink(comm) may be called. */
 LCOMM_API lcomm_status lcomm_regroup(lcomm_comm *comm, lcomm_comm **next);

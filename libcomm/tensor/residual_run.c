@@ -133,8 +133,8 @@ void lcomm_residual_break_off(lcomm_residual *residual) {
   }
 }
 
-/* What is flushed here is lost if the operation fails: the communicator has failed then,
- * and nothing could be sent any more. */
+/* What is flushed here is lost if the operation fails, because the communicator has failed then and
+ * nothing could be sent any more; but where ranks go on without a lost one, it is undone. */
 static void begin(void *owner, lcomm_operation *operation) {
   lcomm_residual *residual = owner;
   lcomm_run *run = operation->run;

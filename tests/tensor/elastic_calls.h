@@ -211,6 +211,21 @@ static inline bool go_on_without(calls *c) {
   return good;
 }
 
+/* Without checks, which would be barriers, while a rank is lost. */
+static inline bool make_calls_until_lost(calls *c) {
+  while (make_calls(c, c->layers[LAYERS - 1].made + 1, false)) {
+  }
+  return go_on_without(c);
+}
+
+static inline bool call_until(calls *c, int steps, bool checks) {
+  bool good = true;
+  for (int step = c->layers[LAYERS - 1].made; good && step < steps; step++) {
+    good = make_calls(c, step + 1, checks);
+  }
+  return good;
+}
+
 /* All ranks have made as many calls, with the same bits. */
 static inline bool is_equal_everywhere(calls *c) {
   int64_t low[2] = {0}, high[2];

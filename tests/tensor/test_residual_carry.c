@@ -39,30 +39,16 @@ static void die_in_step(calls *c) {
   raise(SIGKILL);
 }
 
-/* Without checks, which would be barriers, while a rank is lost. */
-static bool make_calls_until_lost(calls *c) {
-  while (make_calls(c, c->layers[LAYERS - 1].made + 1, false)) {
-  }
-  return go_on_without(c);
-}
-
-static bool call_until(calls *c, int steps) {
-  bool good = true;
-  for (int step = c->layers[LAYERS - 1].made; good && step < steps; step++) {
-    good = make_calls(c, step + 1, checks);
-  }
-  return good;
-}
-
 static void call_and_lose(const crew *all, int rank, report *mine) {
   calls c;
-  bool good = begin_calls(&c, all, rank, policy, mine) && call_until(&c, LOST_AT);
+  bool good = begin_calls(&c, all, rank, policy, mine) && call_until(&c, LOST_AT, checks);
   if (good && is_victim(rank)) {
     (void)lcomm_barrier(c.comm); /* the others are there, too */
     die_in_step(&c);
   }
   good = good && lcomm_barrier(c.comm) == LCOMM_OK && make_calls_until_lost(&c);
-  good = good && c.lost == all->size - count_survivors(all) && call_until(&c, STEPS + LOST_AT);
+  good =
+      good && c.lost == all->size - count_survivors(all) && call_until(&c, STEPS + LOST_AT, checks);
   mine->status = LCOMM_OK;
   mine->good = good && is_equal_everywhere(&c);
   end_calls(&c);
@@ -136,7 +122,7 @@ static int behind; /* has not finished the last call with the first residual */
 /* The others have finished a call that one rank has not. */
 static void finish_what_one_has_not(const crew *all, int rank, report *mine) {
   calls c;
-  bool good = begin_calls(&c, all, rank, policy, mine) && call_until(&c, LOST_AT);
+  bool good = begin_calls(&c, all, rank, policy, mine) && call_until(&c, LOST_AT, checks);
   good = good && make_call(&c, 0) == LCOMM_OK && lcomm_barrier(c.comm) == LCOMM_OK;
   if (good && rank == behind) {
     good = lcomm_residual_undo(c.layers[0].residual);
@@ -149,7 +135,7 @@ static void finish_what_one_has_not(const crew *all, int rank, report *mine) {
   if (good && c.layers[0].made != LOST_AT + (behind < 0)) {
     good = wrong(&c, "a call is undone where one has not finished it, and else is not");
   }
-  good = good && call_until(&c, STEPS);
+  good = good && call_until(&c, STEPS, checks);
   mine->status = LCOMM_OK;
   mine->good = good && is_equal_everywhere(&c);
   end_calls(&c);
@@ -170,7 +156,7 @@ static void wait_afterwards(const crew *all, int rank, report *mine) {
   calls c;
   lcomm_comm *next = NULL;
   lcomm_request request = {0};
-  bool good = begin_calls(&c, all, rank, policy, mine) && call_until(&c, LOST_AT);
+  bool good = begin_calls(&c, all, rank, policy, mine) && call_until(&c, LOST_AT, checks);
   if (rank == 2) {
     raise(SIGKILL);
   }
@@ -185,7 +171,7 @@ static void wait_afterwards(const crew *all, int rank, report *mine) {
   for (int k = 0; good && k < LAYERS; k++) {
     good = take_stock(&c, k, 3.0 / 4);
   }
-  good = good && call_until(&c, STEPS);
+  good = good && call_until(&c, STEPS, checks);
   mine->status = LCOMM_OK;
   mine->good = good && is_equal_everywhere(&c);
   end_calls(&c);
@@ -209,7 +195,7 @@ static void differ_in_residuals(const crew *all, int rank, report *mine) {
   static float values[300];
   calls c;
   lcomm_residual *more = NULL;
-  bool good = begin_calls(&c, all, rank, policy, mine) && call_until(&c, LOST_AT);
+  bool good = begin_calls(&c, all, rank, policy, mine) && call_until(&c, LOST_AT, checks);
   if (rank == 2) {
     raise(SIGKILL);
   }
@@ -221,7 +207,7 @@ static void differ_in_residuals(const crew *all, int rank, report *mine) {
   if (rank != 1) {
     good = good && lcomm_residual_create(c.comm, 300, LCOMM_SUM, &more) == LCOMM_OK;
   }
-  good = good && call_until(&c, STEPS) &&
+  good = good && call_until(&c, STEPS, checks) &&
          (lcomm_allreduce_ef(more, values, values) == LCOMM_OK || wrong(&c, "the new residual"));
   mine->status = LCOMM_OK;
   mine->good = good && is_equal_everywhere(&c);
@@ -236,69 +222,6 @@ static void a_residual_that_only_some_have_goes_over(void **state) {
   run_survivors(&c, 1 << 2);
 }
 
-/* --------------------------------------------------------- deaths meanwhile */
-
-static int second; /* who dies, or is cut off, during the shrink, ... */
-static lcomm_shrink_moment moment_of_second;
-
-static bool die_then(lcomm_shrink_moment moment) {
-  if (moment == moment_of_second) {
-    raise(SIGKILL);
-  }
-  return true;
-}
-
-static bool cut_once(lcomm_shrink_moment moment) {
-  static int times;
-  return moment != moment_of_second || times++ > 0;
-}
-
-static void shrink_twice(const crew *all, int rank, report *mine, bool dies) {
-  calls c;
-  bool good = begin_calls(&c, all, rank, policy, mine) && call_until(&c, LOST_AT);
-  if (rank == 3) {
-    raise(SIGKILL);
-  }
-  lcomm_shrink_watch = rank != second ? NULL : dies ? die_then : cut_once;
-  good = good && make_calls_until_lost(&c) && c.lost == 1 + dies && call_until(&c, STEPS);
-  mine->status = LCOMM_OK;
-  mine->good = good && is_equal_everywhere(&c);
-  end_calls(&c);
-}
-
-static void lose_another_one_meanwhile(const crew *all, int rank, report *mine) {
-  shrink_twice(all, rank, mine, true);
-}
-
-static void lose_a_connection_meanwhile(const crew *all, int rank, report *mine) {
-  shrink_twice(all, rank, mine, false);
-}
-
-static void residuals_go_back_and_over_again(void **state) {
-  (void)state;
-  policy = "net=int8+ef min=0";
-  checks = true;
-  for (second = 0; second <= 1; second++) {
-    for (moment_of_second = LCOMM_SHRINK_MET; moment_of_second <= LCOMM_SHRINK_PREPARED;
-         moment_of_second++) {
-      crew c = new_crew(4, lose_a_connection_meanwhile);
-      run_survivors(&c, 1 << 3);
-    }
-  }
-}
-
-static void the_others_carry_on_when_one_dies_meanwhile(void **state) {
-  (void)state;
-  policy = "net=int8+ef min=0";
-  checks = true;
-  second = 0;
-  for (moment_of_second = LCOMM_SHRINK_BEGUN; moment_of_second <= LCOMM_SHRINK_PREPARED;
-       moment_of_second++) {
-    crew c = new_crew(4, lose_another_one_meanwhile);
-    run_survivors(&c, 1 | 1 << 3);
-  }
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(exact_calls_go_on),
     cmocka_unit_test(residuals_of_int8_go_on),
@@ -309,7 +232,5 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_call_is_finished_on_all_or_undone_on_all),
     cmocka_unit_test(a_request_may_be_waited_for_afterwards),
     cmocka_unit_test(a_residual_that_only_some_have_goes_over),
-    cmocka_unit_test(residuals_go_back_and_over_again),
-    cmocka_unit_test(the_others_carry_on_when_one_dies_meanwhile),
 };
 RUN_TESTS(tests)
