@@ -28,15 +28,18 @@ joins() {
   LCOMM_JOIN=on MASTER_ADDR=127.0.0.1 MASTER_PORT=$port LCOMM_TOKEN=$token timeout -k 5 "$limit" "$build/train" \
     "${options[@]}" --log another "${@:2}" >"$1" 2>&1 </dev/null &
 }
-# till FILE EVENT [COUNT]: so many of these are in the log
+# till FILE EVENT [COUNT]: so many of these are in the log, or no training goes on
 till() {
   local end=$((SECONDS + limit))
-  until [ "$(cat "$1" 2>/dev/null | grep -cE "$2")" -ge "${3:-1}" ] || [ $SECONDS -gt $end ]; do sleep 0.02; done
+  until [ "$(cat "$1" 2>/dev/null | grep -cE "$2")" -ge "${3:-1}" ] || [ $SECONDS -gt $end ] || [ -z "$(jobs -r)" ]; do
+    sleep 0.02
+  done
 }
 says() { grep -qE -- "$2" "$1"; }
 show_more() { tail -n 5 out second third 2>/dev/null | sed 's/^/  | /'; }
 
 begin
+until [ -s door ] || [ -z "$(jobs -r)" ]; do sleep 0.02; done
 till log '"step":10,'
 joins stranger --batch 16
 stranger=$!
