@@ -71,7 +71,8 @@ static void what_does_not_go_with_a_quorum_does_not_go_with_servers(void **state
   expect_refusal("algo=servers servers=0 warmup=5", 14, "no warmup=");
   expect_refusal("algo=servers servers=0 net=lowrank:4", 14, "other than auto and lowrank");
   expect_refusal("algo=servers servers=0 node=bf16", 14, "expected node=none");
-  expect_refusal("algo=servers servers=0 late=5", 24, "expected quorum=, too");
+  expect_refusal("algo=servers servers=0 late=5", 24, "expected quorum= or stale=, too");
+  expect_refusal("algo=servers servers=0 stale=2", 24, "expected no stale= with algo=servers");
 }
 
 static const struct CMUnitTest tests[] = {
