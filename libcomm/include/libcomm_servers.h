@@ -6,7 +6,7 @@
 /* Parameter servers. libcomm.h includes this header at its end; ownership, threads and errors are
  * as it says at its beginning. */
 
-#include "libcomm_tensors.h"
+#include "libcomm.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,9 +39,9 @@ extern "C" {
 
 /* What a server has of a tensor in a step. Valid during the call. */
 typedef struct lcomm_server_piece {
-  lcomm_tensor *tensor;
-  const char *name;      /* of the tensor */
-  uint64_t first, count; /* elements of the tensor, at least one */
+  struct lcomm_tensor *tensor; /* an lcomm_tensor of libcomm_tensors.h */
+  const char *name;            /* its name */
+  uint64_t first, count;       /* elements of the tensor, at least one */
   float *values; /* [count] in: the sum or average of the gradients; out: what workers receive */
   uint64_t step; /* of this tensor, from 0, over all calls of lcomm_server_run */
   int used;      /* workers whose gradients are in it */

@@ -135,7 +135,7 @@ def test_a_rank_leaves_in_order_and_what_it_kept_stays():
 
 
 def call_both(comm, whole, parts, values):
-    """A call with each residual; what a lost rank has broken off is made again where it is undone."""
+    """A call with each residual; what a lost rank has broken off and undone is made again."""
     made = whole.calls
     while parts.calls == made:
         try:

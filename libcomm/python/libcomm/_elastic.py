@@ -109,7 +109,8 @@ class Elastic(Core):
     def changes(self) -> Changes:
         """What was asked for until the last wait_tensors() or barrier() ended.
 
-        Alike on all ranks, but `leaves`. Local. Where ranks leave, or wait to join, all call regroup().
+        Alike on all ranks, but `leaves`. Local. Where ranks leave, or wait to join, all call
+        regroup().
         """
         raw = CChanges()
         self._check(lib.lcomm_changes_get(self._handle_now(), ctypes.byref(raw)))
@@ -121,8 +122,9 @@ class Elastic(Core):
         Between two steps, with no request in flight. Returns False on ranks that have left, where
         it is closed then. Ranks that stay come first, so rank 0 has been there before. What error
         feedback and momentum remember of those that leave goes to the others. Newcomers add the
-        same tensors and residuals before the next step or call with one, and are sent weights by broadcast(). Raises as shrink(),
-        StateError in a step; after TransportError or PeerTimeoutError shrink() is called.
+        same tensors and residuals before the next step or call with one, and are sent weights by
+        broadcast(). Raises as shrink(), StateError in a step; after TransportError or
+        PeerTimeoutError shrink() is called.
         """
         handle = ctypes.c_void_p()
         self._check(lib.lcomm_regroup(self._handle_now(), ctypes.byref(handle)))

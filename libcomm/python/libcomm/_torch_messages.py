@@ -2,9 +2,9 @@
 # Copyright the libcomm authors
 """Messages between two ranks of a process group.
 
-libcomm's messages have no tags, so each direction and tag has a communicator of two ranks, made with
-the first message: messages of one tag arrive in their order, and those of others whenever they are
-received.
+libcomm's messages have no tags, so each direction and tag has a communicator of two ranks, made
+with the first message: messages of one tag arrive in their order, and those of others whenever they
+are received.
 """
 
 from __future__ import annotations
