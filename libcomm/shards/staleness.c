@@ -21,21 +21,29 @@ float lcomm_stale_share(uint64_t age) {
   return 1.0f / (float)(1 + age);
 }
 
-/* Ranks that have contributed to a round of a lane. */
-static int count_came(const lcomm_quorum *lane, uint64_t round) {
-  int count = 0;
-  for (int rank = 0; rank < lane->rule.ranks; rank++) {
-    count += lane->ranks[rank].came > round;
+/* To which a rank has contributed. */
+static uint64_t count_rounds(const lcomm_stale_rule *rule, lcomm_quorum *const *lanes, int rank) {
+  uint64_t count = 0;
+  for (unsigned i = 0; i < lcomm_stale_lanes(rule); i++) {
+    count += lanes[i]->ranks[rank].came;
   }
   return count;
 }
 
-/* The round `steps` after the open one of a lane is in the lane before it, in the next turn unless
- * that is the last lane. */
+/* Have more than half of the ranks contributed to the open round of a lane, and to one `steps`
+ * after the newest that any of those which are missing there will come to next? */
 static bool is_outrun(const lcomm_stale_rule *rule, lcomm_quorum *const *lanes, unsigned lane) {
-  const lcomm_quorum *ahead = lanes[(lane + rule->steps) % lcomm_stale_lanes(rule)];
-  uint64_t round = lanes[lane]->open + (lane > 0);
-  return 2 * count_came(ahead, round) > ahead->rule.ranks;
+  int ranks = lanes[lane]->rule.ranks, ahead = 0;
+  uint64_t round = lanes[lane]->open * lcomm_stale_lanes(rule) + lane, newest = 0;
+  for (int rank = 0; rank < ranks; rank++) {
+    uint64_t next = count_rounds(rule, lanes, rank);
+    newest = next <= round && next > newest ? next : newest;
+  }
+  uint64_t front = newest + rule->steps > round ? newest + rule->steps : round;
+  for (int rank = 0; rank < ranks; rank++) {
+    ahead += count_rounds(rule, lanes, rank) > front;
+  }
+  return 2 * ahead > ranks;
 }
 
 bool lcomm_stale_may_close(const lcomm_stale_rule *rule, lcomm_quorum *const *lanes, unsigned lane,
@@ -44,7 +52,8 @@ bool lcomm_stale_may_close(const lcomm_stale_rule *rule, lcomm_quorum *const *la
   if (lcomm_quorum_may_close(quorum, now_s)) {
     return true;
   }
-  return rule->drops && lcomm_quorum_has_room(quorum) && is_outrun(rule, lanes, lane);
+  bool may_be = rule->drops && 2 * quorum->there > quorum->rule.ranks;
+  return may_be && lcomm_quorum_has_room(quorum) && is_outrun(rule, lanes, lane);
 }
 
 uint64_t lcomm_stale_closed(const lcomm_stale_rule *rule, uint64_t round, uint64_t beyond) {

@@ -13,8 +13,10 @@
  *
  * Rounds take turns in `steps` + 1 *lanes*, each of which has a quorum (quorum.h) of all ranks: a
  * rank contributes to a lane again when it has taken the result before, as a quorum asks for. A
- * round closes when all ranks have contributed to it; where late contributions are dropped also
- * when more than half of the ranks have contributed to the round `steps` after it.
+ * round closes when all ranks have contributed to it. Where late contributions are dropped it
+ * closes without ranks that are `steps` rounds behind: more than half of the ranks have contributed
+ * to it, and to the round `steps` after the one that such a rank comes to next. So a rank is waited
+ * for once, and not again in each round until it has caught up.
  *
  * No byte moves here and no clock is read. */
 

@@ -242,7 +242,6 @@ static void a_round_closes_without_who_is_farther_behind_than_that(void **state)
     contribute(&it, 1);
   }
   assert_true(lcomm_stale_may_close(&it.rule, it.views, 0, 0));
-  assert_false(lcomm_stale_may_close(&it.rule, it.views, 1, 1000));
   lcomm_quorum_close(&it.lanes[0]);
   assert_false(lcomm_stale_may_close(&it.rule, it.views, 0, 1000));
   end(&it);
@@ -255,11 +254,39 @@ static void a_round_closes_without_who_is_farther_behind_than_that(void **state)
   end(&it);
 }
 
+/* Of three ranks rank 2 is behind; it has come to `came` rounds, the others to `rounds`. */
+static void begin_behind(world *it, uint64_t came, uint64_t rounds) {
+  begin(it, 3, 2, true, 1);
+  for (uint64_t round = 0; round < rounds; round++) {
+    contribute(it, 0);
+    contribute(it, 1);
+    if (round < came) {
+      contribute(it, 2);
+    }
+  }
+}
+
+static void who_is_behind_is_waited_for_once(void **state) {
+  (void)state;
+  static world it;
+  begin_behind(&it, 0, 3);
+  for (unsigned lane = 0; lane < 3; lane++) {
+    assert_true(lcomm_stale_may_close(&it.rule, it.views, lane, 0));
+  }
+  end(&it);
+  begin_behind(&it, 1, 3);
+  assert_true(lcomm_stale_may_close(&it.rule, it.views, 0, 0));
+  assert_false(lcomm_stale_may_close(&it.rule, it.views, 1, 1000));
+  assert_false(lcomm_stale_may_close(&it.rule, it.views, 2, 1000));
+  end(&it);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_contribution_is_used_once_and_none_is_too_old),
     cmocka_unit_test(what_is_dropped_is_kept_by_its_rank),
     cmocka_unit_test(pauses_cost_less_where_ranks_may_go_on),
     cmocka_unit_test(a_rank_waits_when_it_is_so_many_steps_ahead),
     cmocka_unit_test(a_round_closes_without_who_is_farther_behind_than_that),
+    cmocka_unit_test(who_is_behind_is_waited_for_once),
 };
 RUN_TESTS(tests)

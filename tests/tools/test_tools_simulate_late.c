@@ -69,13 +69,15 @@ static void where_nobody_is_late_all_rules_take_the_same(void **state) {
   }
 }
 
-/* As it was measured, see tools/bench/RESULTS.md: 2.7, 1.05, 2.6 and 1.0 times. */
+/* As it was measured, see tools/bench/RESULTS.md: 2.7, 1.05, 2.6 and 1.0 times. With late=2 a step
+ * waits 2 ms for its result, which is less than the exchange takes. */
 static void a_slow_rank_sets_the_pace_unless_a_rule_goes_on_without_it(void **state) {
   (void)state;
   require_step("", "rank=5:x3", 2.7, 2.9);
   require_step("quorum=7 late=2", "rank=5:x3", 0.99, 1.15);
   require_step("stale=2", "rank=5:x3", 2.7, 2.9);
-  require_step("stale=2:drop late=2", "rank=5:x3", 0.99, 1.25);
+  double shortest = (COMPUTE_S + 0.002) / (COMPUTE_S + EXCHANGE_S);
+  require_step("stale=2:drop late=2", "rank=5:x3", 0.99 * shortest, 1.25);
   assert_true(simulate("quorum=7", "rank=5:x3").computed < 0.98);
 }
 
