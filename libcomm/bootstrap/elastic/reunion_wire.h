@@ -16,10 +16,11 @@
  *           48 ranks before u32   52 of them have left u32   56 transports, zeros behind (64 bytes)
  *          120 name, likewise (128 bytes)   248 policy, likewise (1024 bytes)
  *   vote     0 confirmed u32    4 prepared u32   8 refuses u32   12 zero u32
- *   standing 0 steps u64   8 kept u64   16 all u64   24 flags u32: bit 0 complete, bit 1
- * regrouping, bit 2 holds   28 blocks u32   32 squares f64, finite, not below 0   40 residuals u32
- * 44 zero u32 calls    of each residual 0 number u64, ascending, from 1   8 ended u64; zeros behind
- * the last
+ *   standing 0 steps u64   8 kept u64   16 all u64
+ *           24 flags u32: bit 0 complete, 1 regrouping, 2 holds   28 blocks u32
+ *           32 squares f64, finite, not below 0   40 residuals u32   44 zero u32
+ *   calls    of each residual: 0 number u64, ascending, from 1   8 ended u64
+ *           zeros behind the last one
  */
 
 #include <stdbool.h>

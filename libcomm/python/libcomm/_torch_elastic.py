@@ -36,7 +36,7 @@ from ._torch_optimizer import broadcast_parameters, told
 from ._torch_sampler import Sampler
 from ._torch_state import _takes_a_thread
 from .communicator import Communicator
-from .errors import LOST, ArgumentError, StateError, UnsupportedError
+from .errors import LOST, ArgumentError, StateError
 
 __all__ = ["Change", "Job", "Sampler", "State", "TooFewRanksError"]
 
@@ -228,15 +228,9 @@ class Job:
         finally:
             signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
-    def _ask(self, steps: int) -> None:
-        if not self._is_asked:
-            return
-        try:
+    def _ask(self) -> None:
+        if self._is_asked:
             self.comm.leave()
-        except UnsupportedError:  # there has never been another rank
-            raise TooFewRanksError(
-                f"the only rank asks to leave; stopped after step {steps}"
-            ) from None
 
     # --------------------------------------------------------------------- end
 

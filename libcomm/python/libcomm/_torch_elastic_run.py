@@ -139,7 +139,7 @@ class Run:
 
     def _step(self) -> None:
         self._expect_enough()
-        self._job._ask(self._state.steps)
+        self._job._ask()
         gradients, batches = self._gradients, self._next_batches()
         assert gradients is not None
         self._state.optimizer.zero_grad()
@@ -190,10 +190,11 @@ class Run:
         asked, job = self._comm.changes, self._job
         stay = self._comm.size - asked.leaving
         if asked.leaving and stay < job.min:
-            raise TooFewRanksError(
-                f"{asked.leaving} of {self._comm.size} ranks ask to leave, and {stay} are too few "
-                f"for min={job.min}; stopped after step {self._state.steps}"
-            )
+            who = f"{asked.leaving} of {self._comm.size} ranks ask"
+            why = f", and {stay} are too few for min={job.min}"
+            if self._comm.size == 1:
+                who, why = "the only rank asks", ""
+            raise TooFewRanksError(f"{who} to leave{why}; stopped after step {self._state.steps}")
         if not asked.leaving and not (asked.waiting and stay + asked.waiting <= job.max):
             return False
         change = self._begin_change()
