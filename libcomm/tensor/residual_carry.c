@@ -62,7 +62,7 @@ static lcomm_status settle(lcomm_residual *residual, uint64_t least, uint64_t mo
 lcomm_status lcomm_residuals_settle(lcomm_comm *comm, const lcomm_call_standing *all, size_t each,
                                     int ranks) {
   for (lcomm_residual *it = comm->residuals->first; it; it = it->next) {
-    uint64_t least = it->ended, most = it->ended;
+    uint64_t least = it->ended, most = least;
     it->apart = false;
     for (int rank = 0; rank < ranks; rank++) {
       const lcomm_call_standing *there = find(all + (size_t)rank * each, each, it->number);
