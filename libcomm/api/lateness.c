@@ -23,19 +23,12 @@ lcomm_status lcomm_lateness_get(const lcomm_comm *comm, int rank, lcomm_lateness
   return LCOMM_OK;
 }
 
-/* NULL without stale=. */
-static const lcomm_shard_staleness *stale_of(const lcomm_comm *comm) {
-  const lcomm_shard_staleness *stale =
-      comm->deferred.shards ? lcomm_shards_stale(comm->deferred.shards) : NULL;
-  return stale && stale->rule.steps > 0 ? stale : NULL;
-}
-
 lcomm_status lcomm_staleness_get(const lcomm_comm *comm, lcomm_staleness *staleness) {
   if (!comm || !staleness) {
     return lcomm_refuse_null(comm, "lcomm_staleness_get", "staleness");
   }
   LCOMM_TRY(lcomm_check_process(comm));
-  const lcomm_shard_staleness *it = stale_of(comm);
+  const lcomm_shard_staleness *it = lcomm_shards_stale_of(comm);
   *staleness = (lcomm_staleness){0};
   if (it && it->rank.contributed > 0) {
     uint64_t steps = it->rank.contributed;
@@ -53,7 +46,7 @@ lcomm_status lcomm_behind(const lcomm_comm *comm, uint64_t *steps) {
     return lcomm_refuse_null(comm, "lcomm_behind", "steps");
   }
   LCOMM_TRY(lcomm_check_process(comm));
-  const lcomm_shard_staleness *stale = stale_of(comm);
+  const lcomm_shard_staleness *stale = lcomm_shards_stale_of(comm);
   if (stale) {
     bool is_behind = stale->closed > stale->rank.contributed;
     *steps = is_behind ? stale->closed - stale->rank.contributed : 0;

@@ -72,13 +72,18 @@ static lcomm_status check_adam(changing *it) {
                 "same adam=, or make another communicator");
 }
 
+static bool same_servers(const lcomm_servers_policy *now, const lcomm_servers_policy *next) {
+  size_t size = now->count * sizeof *now->number;
+  return now->count == next->count && now->are_nodes == next->are_nodes &&
+         memcmp(now->number, next->number, size) == 0 && memcmp(now->share, next->share, size) == 0;
+}
+
 /* The service of a quorum is made with the communicator. */
 static lcomm_status check_quorum(changing *it) {
   const lcomm_quorum_policy *now = &it->comm->settings.policy.quorum, *next = &it->policy.quorum;
   bool same = now->ranks == next->ranks && now->percent == next->percent &&
               now->late_ms == next->late_ms && now->stale == next->stale &&
-              now->drops == next->drops &&
-              memcmp(&now->servers, &next->servers, sizeof now->servers) == 0;
+              now->drops == next->drops && same_servers(&now->servers, &next->servers);
   if (same) {
     return LCOMM_OK;
   }

@@ -71,6 +71,11 @@ lcomm_shard_staleness *lcomm_shards_stale(lcomm_shards *shards) {
   return &shards->stale;
 }
 
+lcomm_shard_staleness *lcomm_shards_stale_of(const lcomm_comm *comm) {
+  lcomm_shards *shards = comm->deferred.shards;
+  return shards && shards->stale.rule.steps > 0 ? &shards->stale : NULL;
+}
+
 lcomm_status lcomm_shards_make(lcomm_comm *comm, lcomm_comm *service, lcomm_shard_roles *roles) {
   lcomm_shards *made = calloc(1, sizeof *made);
   if (!made) {

@@ -13,10 +13,10 @@
  * the sums of each vector, come in the same order on all ranks.
  *
  * shards.c has the life of all this and what goes wrong, shard_roles.c who owns what,
- * shard_chunks.c a vector in chunks, shard_vector.c the life of a vector, shard_lanes.c of those
- * that take turns with stale=,
- * shard_sum.c a sum as its contributors see it, shard_owner.c as the owner of a piece does,
- * shard_server.c as a server does, shard_serve.c the messages, shard_late.c who is late. */
+ * shard_chunks.c a vector in chunks, shard_vector.c the life of a chunk, shard_lanes.c those that
+ * take turns with stale=, shard_sum.c a sum as its contributors see it, shard_owner.c as the owner
+ * of a piece does, shard_server.c as a server does, shard_serve.c the messages, shard_late.c who is
+ * late. */
 
 #include "codecs/codec.h"
 #include "libcomm/engine/engine.h"
@@ -85,6 +85,8 @@ typedef struct lcomm_shard_staleness {
   uint64_t age, age_most, age_sum; /* of the last contribution, and of all */
 } lcomm_shard_staleness;
 lcomm_shard_staleness *lcomm_shards_stale(lcomm_shards *shards);
+/* The same of a communicator; NULL without stale=. */
+lcomm_shard_staleness *lcomm_shards_stale_of(const lcomm_comm *comm);
 
 /* Rounds that all owners had closed beyond that of the result that is here, in the lane of it. */
 uint64_t lcomm_shard_closed_beyond(const lcomm_shard_vector *vector);

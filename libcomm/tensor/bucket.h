@@ -60,7 +60,7 @@ struct lcomm_bucket {
   uint64_t *ends;      /* in the vector, of what top-k looks at together; owned */
   lcomm_ef ef;
   lcomm_run *run; /* of this step: of low rank that of the first sum, then of the second */
-  lcomm_shard_vector **shards; /* by what it is summed with quorum= or stale=, else NULL: lanes, */
+  lcomm_shard_vector **shards; /* by what owners of pieces sum it, else NULL: lanes, */
   uint64_t begun, ended;       /* and rounds of them */
   bool under_way; /* of low rank: the first sum is in flight, the second has not begun */
   unsigned left;  /* sums that are not over: 2 of low rank */

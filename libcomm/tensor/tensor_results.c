@@ -13,15 +13,8 @@
 #include "libcomm/engine/entry.h"
 #include "libcomm/tensor/bucket.h"
 
-/* NULL without stale=. */
-static lcomm_shard_staleness *stale_of(const lcomm_comm *comm) {
-  lcomm_shard_staleness *stale =
-      comm->deferred.shards ? lcomm_shards_stale(comm->deferred.shards) : NULL;
-  return stale && stale->rule.steps > 0 ? stale : NULL;
-}
-
 bool lcomm_results_are_under_way(const lcomm_comm *comm) {
-  const lcomm_shard_staleness *stale = stale_of(comm);
+  const lcomm_shard_staleness *stale = lcomm_shards_stale_of(comm);
   return stale && stale->rank.taken < stale->rank.contributed;
 }
 
@@ -50,7 +43,7 @@ static bool oldest_is_here(const lcomm_comm *comm) {
 }
 
 lcomm_status lcomm_results_await(lcomm_comm *comm) {
-  lcomm_shard_staleness *stale = stale_of(comm);
+  lcomm_shard_staleness *stale = lcomm_shards_stale_of(comm);
   if (!stale) {
     return LCOMM_OK;
   }
@@ -117,7 +110,7 @@ static lcomm_status check_between(lcomm_comm *comm, const char *call) {
 
 /* Without stale= the result of the last step is in the tensors already. */
 static lcomm_status hand_out_next(lcomm_comm *comm, bool is_here, int *there) {
-  lcomm_shard_staleness *stale = stale_of(comm);
+  lcomm_shard_staleness *stale = lcomm_shards_stale_of(comm);
   if (!stale) {
     *there = atomic_exchange(&comm->tensors->undrawn, false);
     return LCOMM_OK;
@@ -172,7 +165,7 @@ static lcomm_status verdict_on(lcomm_comm *comm, const standing *all) {
 
 /* All ranks see the same, so all come to the same verdict. */
 static lcomm_status compare(lcomm_comm *comm) {
-  const lcomm_shard_staleness *stale = stale_of(comm);
+  const lcomm_shard_staleness *stale = lcomm_shards_stale_of(comm);
   standing mine = {.steps = comm->deferred.step, .hash = stale ? stale->hash : 0};
   standing *all = calloc((size_t)comm->size, sizeof *all);
   if (!all) {
