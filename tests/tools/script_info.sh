@@ -96,6 +96,12 @@ else
 fi
 expect json_of_what_has_none_is_refused refuses '--json is for' --json --env
 
+# ------------------------------------------------------------- of the system
+expect what_is_there_is_told info
+windows=$(cat /proc/sys/net/ipv4/tcp_slow_start_after_idle 2>/dev/null)
+expect idle_connections_are_warned_of_where_tcp_forgets_them \
+  test "$(grep -c '^  TCP .*tcp_slow_start_after_idle=0' "$work/out")" -eq "$([ "$windows" = 1 ] && echo 1 || echo 0)"
+
 # ----------------------------------------------------------------- versions
 version=$("$info" --version)
 says_version() { # NAME COMMAND...: the name, and the version of the library, without MPI or a device

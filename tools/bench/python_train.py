@@ -3,8 +3,9 @@
 """Seconds of a training step by DistributedDataParallel, with different sums in turn.
 
 Started on each rank by mpirun. Rank 0 prints a line of JSON for each way: "gloo" is what DDP does
-without libcomm, "nothing" is no sum at all, the others are policies of libcomm's hook. processor_s
-is what all threads of rank 0 take of the processors in a step.
+without libcomm, "nothing" is no sum at all, the others are policies of libcomm's hook. The first
+step after another way is not counted. processor_s is what all threads of rank 0 take of the
+processors in a step.
 """
 
 import argparse
@@ -93,9 +94,9 @@ def main():
     for number in range(-1, options.rounds):
         for switch.way in options.ways:
             dist.barrier()
-            if number < 0:  # plans are made, and buckets anew
-                timed(model, optimizer, x, y, 1)
-            else:
+            # Plans are made, and buckets anew; later, TCP forgets windows of idle connections.
+            timed(model, optimizer, x, y, 1)
+            if number >= 0:
                 took[switch.way] += timed(model, optimizer, x, y, options.steps)
     if dist.get_rank() == 0:
         count = sum(p.numel() for p in model.parameters())
