@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +149,28 @@ static int add_nics(const char *root, const char *class, bool infiniband, int co
 int lcomm_sysfs_nics(const char *root, lcomm_nic nics[LCOMM_NICS_MAX]) {
   int count = add_nics(root, "net", false, 0, nics);
   return add_nics(root, "infiniband", true, count, nics);
+}
+
+void lcomm_sysfs_interface(const char *root, const char *name, lcomm_nic *nic) {
+  char folder[PATH_MAX];
+  snprintf(folder, sizeof(folder), "%.512s/class/net/%.64s", root, name);
+  (void)look_at_nic(folder, name, false, nic);
+}
+
+bool lcomm_sysfs_runs_on(const char *root, int node) {
+  char path[PATH_MAX];
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
+    return false;
+  }
+  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+    snprintf(path, sizeof(path), "%.512s/devices/system/cpu/cpu%d/node%d", root, cpu, node);
+    if (CPU_ISSET(cpu, &allowed) && access(path, F_OK) == 0) {
+      return true;
+    }
+  }
+  return false;
 }
 
 static int is_numa_node(const struct dirent *entry) {

@@ -56,6 +56,12 @@ typedef struct lcomm_nic {
  * sorted by name. Returns how many. */
 int lcomm_sysfs_nics(const char *root, lcomm_nic nics[LCOMM_NICS_MAX]);
 
+/* One network interface; what is not known of it is -1, or 0. */
+void lcomm_sysfs_interface(const char *root, const char *name, lcomm_nic *nic);
+
+/* May this thread run on a processor of this NUMA node? */
+bool lcomm_sysfs_runs_on(const char *root, int node);
+
 /* NUMA nodes, at least 1. */
 int lcomm_sysfs_numa_nodes(const char *root);
 

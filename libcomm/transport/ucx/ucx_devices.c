@@ -10,22 +10,54 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libcomm/topo/sysfs.h"
+
 typedef lcomm_ucx_interfaces interfaces;
 
 /* The loop-back interface under the name it has on Linux: UCX tells by itself
  * whether a peer is behind it. */
 #define LOOPBACK "lo"
 
-static bool is_usable(const struct ifaddrs *it) {
-  unsigned wanted = IFF_UP | IFF_RUNNING;
+static bool has_address_of_network(const struct ifaddrs *it) {
   return it->ifa_addr && it->ifa_netmask && it->ifa_addr->sa_family == AF_INET &&
-         (it->ifa_flags & wanted) == wanted && !(it->ifa_flags & IFF_LOOPBACK);
+         !(it->ifa_flags & IFF_LOOPBACK);
+}
+
+static bool is_running(const struct ifaddrs *it) {
+  unsigned wanted = IFF_UP | IFF_RUNNING;
+  return (it->ifa_flags & wanted) == wanted;
 }
 
 static uint32_t address_in(const struct sockaddr *address) {
   struct sockaddr_in in;
   memcpy(&in, address, sizeof(in));
   return in.sin_addr.s_addr;
+}
+
+static void add(const struct ifaddrs *it, interfaces *own, lcomm_ucx_names *names) {
+  uint32_t i = own->count++, bit = UINT32_C(1) << i;
+  /* "eth0:1" is a second address of eth0 */
+  int length = (int)strcspn(it->ifa_name, ":");
+  snprintf(names->of[i], sizeof(names->of[0]), "%.*s", length, it->ifa_name);
+  lcomm_nic nic;
+  lcomm_sysfs_interface(LCOMM_SYSFS_ROOT, names->of[i], &nic);
+  int node = nic.place.numa_node;
+  own->entries[i].address = address_in(it->ifa_addr);
+  own->entries[i].mask = address_in(it->ifa_netmask);
+  own->entries[i].speed_mbit_s =
+      nic.speed_mbit_s > 0 && nic.speed_mbit_s <= UINT32_MAX ? (uint32_t)nic.speed_mbit_s : 0;
+  own->down |= is_running(it) ? 0 : bit;
+  own->near |= node < 0 || lcomm_sysfs_runs_on(LCOMM_SYSFS_ROOT, node) ? bit : 0;
+}
+
+static void add_all(const struct ifaddrs *list, bool running, interfaces *own,
+                    lcomm_ucx_names *names) {
+  for (const struct ifaddrs *it = list; it && own->count < LCOMM_UCX_INTERFACES_MAX;
+       it = it->ifa_next) {
+    if (has_address_of_network(it) && is_running(it) == running) {
+      add(it, own, names);
+    }
+  }
 }
 
 void lcomm_ucx_interfaces_own(interfaces *own, lcomm_ucx_names *names) {
@@ -35,25 +67,17 @@ void lcomm_ucx_interfaces_own(interfaces *own, lcomm_ucx_names *names) {
   if (getifaddrs(&list) != 0) {
     return;
   }
-  for (struct ifaddrs *it = list; it && own->count < LCOMM_UCX_INTERFACES_MAX; it = it->ifa_next) {
-    if (is_usable(it)) {
-      /* "eth0:1" is a second address of eth0 */
-      int length = (int)strcspn(it->ifa_name, ":");
-      snprintf(names->of[own->count], sizeof(names->of[0]), "%.*s", length, it->ifa_name);
-      own->entries[own->count].address = address_in(it->ifa_addr);
-      own->entries[own->count].mask = address_in(it->ifa_netmask);
-      own->count++;
-    }
-  }
+  add_all(list, true, own, names);
+  add_all(list, false, own, names);
   freeifaddrs(list);
 }
 
-static uint32_t count_of(const interfaces *host) {
+uint32_t lcomm_ucx_interfaces_count(const interfaces *host) {
   return host->count < LCOMM_UCX_INTERFACES_MAX ? host->count : LCOMM_UCX_INTERFACES_MAX;
 }
 
 static bool has_address(const interfaces *host, uint32_t address) {
-  for (uint32_t i = 0; i < count_of(host); i++) {
+  for (uint32_t i = 0; i < lcomm_ucx_interfaces_count(host); i++) {
     if (host->entries[i].address == address) {
       return true;
     }
@@ -61,24 +85,38 @@ static bool has_address(const interfaces *host, uint32_t address) {
   return false;
 }
 
-/* Do two ranks share a network of their host? */
-static bool are_together(const interfaces *all, int rank, int other) {
-  return memcmp(&all[other], &all[rank], sizeof(all[0])) == 0;
+bool lcomm_ucx_interfaces_together(const interfaces *all, int rank, int other) {
+  const interfaces *a = &all[rank], *b = &all[other];
+  if (rank == other || a->count != b->count) {
+    return rank == other;
+  }
+  for (uint32_t i = 0; i < lcomm_ucx_interfaces_count(a); i++) {
+    if (a->entries[i].address != b->entries[i].address ||
+        a->entries[i].mask != b->entries[i].mask) {
+      return false;
+    }
+  }
+  return true;
 }
 
 int lcomm_ucx_interfaces_find(const interfaces *all, int size, int rank, uint32_t address) {
   for (int other = 0; other < size; other++) {
-    if (!are_together(all, rank, other) && has_address(&all[other], address)) {
+    if (!lcomm_ucx_interfaces_together(all, rank, other) && has_address(&all[other], address)) {
       return other;
     }
   }
   return -1;
 }
 
-/* Does the host have another address in this network? */
+static bool is_up(const interfaces *host, uint32_t entry) {
+  return (host->down >> entry & 1) == 0;
+}
+
+/* Does the host have another address in this network, and is it up? */
 static bool is_in_network(const interfaces *host, uint32_t address, uint32_t mask) {
-  for (uint32_t i = 0; i < count_of(host); i++) {
-    if (host->entries[i].address != address && ((host->entries[i].address ^ address) & mask) == 0) {
+  for (uint32_t i = 0; i < lcomm_ucx_interfaces_count(host); i++) {
+    bool inside = ((host->entries[i].address ^ address) & mask) == 0;
+    if (inside && host->entries[i].address != address && is_up(host, i)) {
       return true;
     }
   }
@@ -89,8 +127,8 @@ typedef enum rule { IN_ALL_NETWORKS, UNIQUE_ADDRESS } rule;
 
 static bool passes(rule by, const interfaces *all, int size, int rank, uint32_t entry) {
   uint32_t address = all[rank].entries[entry].address, mask = all[rank].entries[entry].mask;
-  for (int other = 0; other < size; other++) {
-    if (are_together(all, rank, other)) {
+  for (int other = 0; is_up(&all[rank], entry) && other < size; other++) {
+    if (lcomm_ucx_interfaces_together(all, rank, other)) {
       continue;
     }
     if (has_address(&all[other], address) ||
@@ -98,12 +136,12 @@ static bool passes(rule by, const interfaces *all, int size, int rank, uint32_t 
       return false;
     }
   }
-  return true;
+  return is_up(&all[rank], entry);
 }
 
 static bool has_other_hosts(const interfaces *all, int size, int rank) {
   for (int other = 0; other < size; other++) {
-    if (!are_together(all, rank, other)) {
+    if (!lcomm_ucx_interfaces_together(all, rank, other)) {
       return true;
     }
   }
@@ -115,8 +153,9 @@ static void list_by(rule by, const interfaces *all, int size, int rank,
                     const lcomm_ucx_names *names, char *devices) {
   size_t used = 0;
   devices[0] = '\0';
-  for (uint32_t i = 0; i < count_of(&all[rank]); i++) {
-    if (passes(by, all, size, rank, i) && used + 64 < LCOMM_UCX_DEVICES_MAX) {
+  for (uint32_t i = 0; i < lcomm_ucx_interfaces_count(&all[rank]); i++) {
+    bool wanted = (all[rank].unwanted >> i & 1) == 0;
+    if (wanted && passes(by, all, size, rank, i) && used + 64 < LCOMM_UCX_DEVICES_MAX) {
       used += (size_t)snprintf(devices + used, LCOMM_UCX_DEVICES_MAX - used, "%s,", names->of[i]);
     }
   }

@@ -12,7 +12,7 @@
  */
 
 #include "libcomm/transport/transport.h"
-#include "libcomm/transport/ucx/ucx_devices.h"
+#include "libcomm/transport/ucx/ucx_cards.h"
 #include "libcomm/transport/ucx/ucx_worker.h"
 
 /* Control messages on their way to a peer: ordinary ones, and in the last place an error. */
@@ -115,9 +115,6 @@ int lcomm_ucx_descriptors_most(int size);
 /* The longest address that travels behind its label; tests make it shorter, on all ranks. */
 extern size_t lcomm_ucx_short_address;
 
-/* A lcomm_ucx_interfaces. */
-void lcomm_ucx_introduce(unsigned char *bytes);
-
 /* ------------------------------------------- endpoints, ucx_endpoint.c */
 
 /* Communicators of more ranks make most links with the first message; tests make it smaller, on all
@@ -149,17 +146,13 @@ void lcomm_ucx_proven(lcomm_ucx_transport *t, int rank);
 
 /* ---------------------------- links to the peers, ucx_link.c, ucx_wireup.c */
 
-/* The interfaces of all ranks, to be freed, and the TCP devices that lead to all
- * other hosts, as lcomm_ucx_devices_select says it; one allgather, whatever
- * happens, unless the ranks have introduced themselves. NULL, and "", when they are not known. */
-lcomm_ucx_interfaces *lcomm_ucx_link_devices(const lcomm_transport_setup *setup, char *devices);
-
 /* Exchange addresses, connect, and find out together which links work;
  * collective. The same number of allgathers whatever happens; t may be NULL
- * for a rank that cannot take part. TRANSPORT when no peer is reached or the
- * bootstrap failed, with a phrase in why; MEMORY. */
+ * for a rank that cannot take part. reached, to be freed: of each rank a row, with 1 for each peer
+ * that it has reached or need not reach, the same on all ranks; NULL when the bootstrap failed.
+ * TRANSPORT when no peer is reached or the bootstrap failed, with a phrase in why; MEMORY. */
 lcomm_status lcomm_ucx_link_all(lcomm_ucx_transport *t, const lcomm_transport_setup *setup,
-                                lcomm_why *why);
+                                unsigned char **reached, lcomm_why *why);
 
 /* Meet all peers that have an endpoint: `reached` says who answered before the
  * deadline, `failed` why the others did not. */

@@ -174,8 +174,9 @@ static bool all_reached(const unsigned char *all, int size) {
 }
 
 /* Of every pair both must have reached the other. One allgather, two where somebody has reached
- * some peers and others not. */
-static bool agree(lcomm_ucx_transport *t, const lcomm_transport_setup *setup) {
+ * some peers and others not. reached: as in lcomm_ucx_link_all. */
+static bool agree(lcomm_ucx_transport *t, const lcomm_transport_setup *setup,
+                  unsigned char **reached) {
   const lcomm_bootstrap *bootstrap = setup->bootstrap;
   int size = bootstrap->world_size;
   unsigned char *mine = calloc((size_t)size, 1), *all = calloc((size_t)size, (size_t)size);
@@ -191,7 +192,10 @@ static bool agree(lcomm_ucx_transport *t, const lcomm_transport_setup *setup) {
     t->peers[i].reached = done && mine[i] && all[(size_t)i * (size_t)size + (size_t)t->rank];
   }
   free(mine);
-  free(all);
+  *reached = done ? all : NULL;
+  if (!done) {
+    free(all);
+  }
   return done;
 }
 
@@ -209,38 +213,8 @@ static bool keep_reached(lcomm_ucx_transport *t) {
   return any;
 }
 
-_Static_assert(sizeof(lcomm_ucx_interfaces) <= LCOMM_INTRODUCTION_MAX, "it fits");
-
-void lcomm_ucx_introduce(unsigned char *bytes) {
-  lcomm_ucx_interfaces own;
-  lcomm_ucx_names names;
-  memset(&own, 0, sizeof(own));
-  lcomm_ucx_interfaces_own(&own, &names);
-  memcpy(bytes, &own, sizeof(own));
-}
-
-lcomm_ucx_interfaces *lcomm_ucx_link_devices(const lcomm_transport_setup *setup, char *devices) {
-  lcomm_ucx_interfaces own;
-  lcomm_ucx_names names;
-  lcomm_ucx_interfaces *all = calloc((size_t)setup->size, sizeof *all);
-  devices[0] = '\0';
-  lcomm_ucx_interfaces_own(&own, &names);
-  for (int rank = 0; all && setup->introductions && rank < setup->size; rank++) {
-    memcpy(&all[rank], setup->introductions[rank].bytes, sizeof *all);
-  }
-  if (all) {
-    all[setup->rank] = own; /* as its names are */
-  }
-  if (!all || (!setup->introductions && !gather(setup->bootstrap, &own, all, sizeof(own)))) {
-    free(all);
-    return NULL;
-  }
-  lcomm_ucx_devices_select(all, setup->size, setup->rank, &names, devices);
-  return all;
-}
-
 lcomm_status lcomm_ucx_link_all(lcomm_ucx_transport *t, const lcomm_transport_setup *setup,
-                                lcomm_why *why) {
+                                unsigned char **reached, lcomm_why *why) {
   ucp_worker_attr_t own = {0};
   address_book book = {0};
   bool known = t && address_of(t, &own, why);
@@ -252,7 +226,7 @@ lcomm_status lcomm_ucx_link_all(lcomm_ucx_transport *t, const lcomm_transport_se
     lcomm_ucx.ucp_worker_release_address(t->place.worker, own.address);
   }
   forget_book(&book);
-  done = agree(t, setup) && done;
+  done = agree(t, setup, reached) && done;
   if (!done) {
     return lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "the bootstrap failed, or memory ran out");
   }

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright the libcomm authors */
+
+#include "libcomm/transport/ucx/ucx_cards.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcomm/base/env.h"
+#include "libcomm/base/writer.h"
+#include "libcomm/transport/ucx/ucx_lost.h"
+
+_Static_assert(sizeof(lcomm_ucx_interfaces) <= LCOMM_INTRODUCTION_MAX, "it fits");
+
+static void find_own(lcomm_ucx_interfaces *own, lcomm_ucx_names *names) {
+  memset(own, 0, sizeof *own);
+  lcomm_ucx_interfaces_own(own, names);
+  (void)lcomm_ucx_rails_ask(lcomm_env_get(LCOMM_ENV_RAILS), names, own);
+  if (lcomm_env_get(LCOMM_ENV_UCX_NET_DEVICES)) {
+    own->asked = LCOMM_UCX_RAILS_NONE;
+  }
+  lcomm_ucx_lost_recall(own);
+}
+
+void lcomm_ucx_introduce(unsigned char *bytes) {
+  lcomm_ucx_interfaces own;
+  lcomm_ucx_names names;
+  find_own(&own, &names);
+  memcpy(bytes, &own, sizeof(own));
+}
+
+/* The names of cards as they were introduced: some may have come or gone since. */
+static void match_names(const lcomm_ucx_interfaces *said, const lcomm_ucx_interfaces *now,
+                        const lcomm_ucx_names *names_now, lcomm_ucx_names *names) {
+  memset(names, 0, sizeof *names);
+  for (uint32_t i = 0; i < lcomm_ucx_interfaces_count(said); i++) {
+    for (uint32_t k = 0; k < lcomm_ucx_interfaces_count(now); k++) {
+      if (said->entries[i].address == now->entries[k].address) {
+        memcpy(names->of[i], names_now->of[k], sizeof(names->of[i]));
+        break;
+      }
+    }
+  }
+}
+
+void lcomm_ucx_cards_find(const lcomm_transport_setup *setup, lcomm_ucx_cards *cards) {
+  lcomm_ucx_interfaces own;
+  lcomm_ucx_names names;
+  lcomm_ucx_interfaces *all = calloc((size_t)setup->size, sizeof *all);
+  memset(cards, 0, sizeof *cards);
+  cards->size = setup->size;
+  cards->rank = setup->rank;
+  find_own(&own, &names);
+  for (int rank = 0; all && setup->introductions && rank < setup->size; rank++) {
+    memcpy(&all[rank], setup->introductions[rank].bytes, sizeof *all);
+  }
+  if (!all || (!setup->introductions && setup->bootstrap->allgather(setup->bootstrap->context, &own,
+                                                                    all, sizeof(own)) != 0)) {
+    free(all);
+    return;
+  }
+  match_names(&all[setup->rank], &own, &names, &cards->names);
+  cards->all = all;
+  lcomm_ucx_rails_find(all, setup->size, &cards->rails);
+}
+
+void lcomm_ucx_cards_free(lcomm_ucx_cards *cards) {
+  free(cards->all);
+  cards->all = NULL;
+}
+
+lcomm_status lcomm_ucx_cards_check(const lcomm_ucx_cards *cards, lcomm_why *why) {
+  const char *asked = lcomm_env_get(LCOMM_ENV_RAILS);
+  lcomm_ucx_interfaces own;
+  char have[256] = "";
+  if (!cards->all || cards->all[cards->rank].asked == LCOMM_UCX_RAILS_NONE) {
+    return LCOMM_OK;
+  }
+  own = cards->all[cards->rank];
+  if (own.count == 0 || lcomm_ucx_rails_ask(asked, &cards->names, &own)) {
+    return LCOMM_OK;
+  }
+  lcomm_writer w = lcomm_writer_begin(have, sizeof(have));
+  for (uint32_t i = 0; i < lcomm_ucx_interfaces_count(&own); i++) {
+    lcomm_write(&w, "%s%s", i > 0 ? ", " : "", cards->names.of[i]);
+  }
+  return lcomm_why_set(why, LCOMM_ERR_TRANSPORT,
+                       "LCOMM_RAILS=%.60s is neither auto, 1 nor all, and names no card of this "
+                       "host, which has %.100s",
+                       asked, have);
+}
+
+void lcomm_ucx_cards_devices(const lcomm_ucx_cards *cards, uint32_t used, char *devices) {
+  devices[0] = '\0';
+  if (used != 0) {
+    uint32_t mine = lcomm_ucx_rails_of(cards->all, cards->size, cards->rank, &cards->rails, used);
+    lcomm_ucx_rails_devices(&cards->all[cards->rank], &cards->names, &cards->rails, mine, devices);
+  } else if (cards->all) {
+    lcomm_ucx_devices_select(cards->all, cards->size, cards->rank, &cards->names, devices);
+  }
+}
