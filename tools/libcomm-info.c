@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libcomm/base/env.h"
@@ -101,10 +102,11 @@ static int print_plans(const info_options *o, const lcomm_policy *policy, const 
 
 /* --------------------------------------------------------------- screens */
 
-static int print_topology(const info_options *o, const lcomm_policy *policy,
-                          const lcomm_topo *topo) {
+static int print_topology(const info_options *o, const lcomm_policy *policy, const lcomm_topo *topo,
+                          const char *rails) {
   if (!o->topology_file && o->ranks == 0) {
     info_print_machine();
+    fputs(rails ? rails : "", stdout);
   }
   info_print_ranks(topo);
   info_print_links(topo);
@@ -203,6 +205,7 @@ static int print_all(const info_options *o) {
   const char *wanted = o->policy ? o->policy : lcomm_env_get(LCOMM_ENV_POLICY);
   int rank = info_rank();
   uint64_t share = info_processors_share();
+  char *rails = o->only_topology && !o->topology_file && o->ranks == 0 ? info_rails() : NULL;
   lcomm_status status = info_topology_find(o, &topo, &error);
   topo.all_have_devices |= o->device;
   if (status == LCOMM_OK) {
@@ -224,12 +227,13 @@ static int print_all(const info_options *o) {
   } else if (rank == 0 && o->rows > 0) {
     result = info_print_matrix(o, &policy, &topo);
   } else if (rank == 0 && o->only_topology) {
-    result = print_topology(o, &policy, &topo);
+    result = print_topology(o, &policy, &topo, rails);
   } else if (rank == 0 && o->only_plan) {
     result = print_plans(o, &policy, &topo);
   } else if (rank == 0) {
     result = print_screen(o, &policy, &topo, share);
   }
+  free(rails);
   lcomm_topo_free(&topo);
   return result;
 }

@@ -21,9 +21,9 @@
   X(LCOMM_ENV_UCX_NET_DEVICES, "LCOMM_UCX_NET_DEVICES", "those that lead to all hosts",            \
     "network devices for UCX, such as eth0 or mlx5_0:1, separated by commas")                      \
   X(LCOMM_ENV_RAILS, "LCOMM_RAILS", "auto",                                                        \
-    "network cards that lead to all hosts: auto, each rank uses one of the fastest, in turn; 1, "  \
-    "all use the first; all, UCX has all of them and chooses; or names such as eth0,eth1, which "  \
-    "are shared out. Without effect where LCOMM_UCX_NET_DEVICES is set")                           \
+    "TCP over several network cards: auto, each rank uses one of the fastest that lead to all "    \
+    "hosts, in turn; 1, all ranks use the first; all, UCX has all and chooses; or names such as "  \
+    "eth0,eth1, which are shared out. Without effect beside LCOMM_UCX_NET_DEVICES and InfiniBand") \
   X(LCOMM_ENV_UCX_TLS, "LCOMM_UCX_TLS", "^shm,self,cuda,rocm",                                     \
     "transports for UCX, such as tcp or rc; so with all its settings: LCOMM_UCX_X is what "        \
     "UCX_X is to MPI, and UCX_X does not count")                                                   \

@@ -186,6 +186,19 @@ void lcomm_links_introduce(lcomm_transport_introduction *mine) {
   }
 }
 
+size_t lcomm_links_rails_print(const lcomm_transport_introduction *all, int size, int rank,
+                               char *text, size_t room) {
+  for (int i = 0; lcomm_transport_list[i]; i++) {
+    if (lcomm_transport_list[i]->rails_print) {
+      return lcomm_transport_list[i]->rails_print(all, size, rank, text, room);
+    }
+  }
+  if (room > 0) {
+    text[0] = '\0';
+  }
+  return 0;
+}
+
 /* ---------------------------------------------------------- all together */
 
 bool lcomm_links_use(const lcomm_links *links, const char *name) {

@@ -46,6 +46,10 @@ void lcomm_links_close(lcomm_links *links, bool orderly);
 /* What this rank says of itself beforehand. */
 void lcomm_links_introduce(lcomm_transport_introduction *mine);
 
+/* What all ranks have said, for people, as rails_print in lcomm_transport_table. */
+size_t lcomm_links_rails_print(const lcomm_transport_introduction *all, int size, int rank,
+                               char *text, size_t room);
+
 /* What a rank says of its file descriptors before a transport is opened. */
 typedef struct lcomm_links_room {
   int32_t limit, left, needed;

@@ -139,6 +139,12 @@ typedef struct lcomm_transport_table {
    * transports but one. */
   void (*introduce)(unsigned char *bytes);
 
+  /* For people: which network cards these ranks would use, as this one sees it. Each line begins
+   * with '#'. Returns the length needed without the terminator and writes at most `room` bytes.
+   * NULL where there is nothing to say. */
+  size_t (*rails_print)(const lcomm_transport_introduction *all, int size, int rank, char *text,
+                        size_t room);
+
   /* Free everything. orderly: no transfer is in flight anywhere; otherwise
    * nothing collective may be done and peers may never answer. */
   void (*close)(lcomm_transport *transport, bool orderly);

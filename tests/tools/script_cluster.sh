@@ -125,8 +125,33 @@ if command -v mpirun >/dev/null; then
   # shellcheck disable=SC2016 # the hosts expand it
   expect cluster_tells_programs_of_their_rack test "$(cluster run -- sh -c 'echo $(hostname) $CLUSTER_RACK' | sort | tr '\n' ' ')" = "host0 r0 host1 r0 host2 r1 "
 fi
+expect cluster_racks_beside_rails_are_refused ends_with 2 cluster up --racks 2 --uplink 20mbit --rails 2
 cluster up --hosts 3 --slots 1 --rate 100mbit >/dev/null
 expect cluster_racks_go_away_in_place test "$(rates 0)$(cluster status)" = "cluster $own: 3 hosts x 1 slots at 100mbit"
+
+# rails: a host has several cards, each in a network of its own and at the rate
+expect cluster_too_many_rails_are_refused ends_with 2 cluster up --rails 9
+expect cluster_rails_beside_a_delay_are_refused ends_with 2 cluster up --rails 2 --delay 20ms
+cluster up --hosts 2 --slots 1 --rate 100mbit --rails 2 >/dev/null
+expect cluster_status_tells_the_rails test "$(cluster status)" = "cluster $own: 2 hosts x 1 slots at 100mbit a card, 2 cards a host"
+card_rate() { tc -n "lcomm-$own-host$1" qdisc show dev "eth$2" | sed -nE 's/.* rate ([^ ]+) .*/\1/p'; }
+expect cluster_all_cards_have_the_rate test "$(card_rate 0 0) $(card_rate 1 0) $(card_rate 0 1) $(card_rate 1 1)" = "100Mbit 100Mbit 100Mbit 100Mbit"
+cluster link 1 30mbit
+expect cluster_another_link_is_that_of_all_cards test "$(card_rate 0 1) $(card_rate 1 0) $(card_rate 1 1)" = "100Mbit 30Mbit 30Mbit"
+# knocks HOST ADDRESS: there is a host that answers, if only that nobody listens
+knocks() {
+  cluster exec "$1" timeout 5 bash -c "exec 3<>/dev/tcp/$2/9" 2>/dev/null
+  [ $? -eq 1 ]
+}
+expect cluster_each_rail_leads_to_the_other_host eval 'knocks 0 10.77.0.2 && knocks 0 10.77.1.2'
+cluster bytes --reset
+for card in 0 1; do
+  cluster exec 0 bash -c "for ((i = 0; i < 100; i++)); do head -c 1000 /dev/zero >/dev/udp/10.77.$card.2/9; done" 2>/dev/null
+done
+expect cluster_counts_bytes_of_all_cards test "$(tx host0)" -gt 200000 -a "$(tx host0)" -lt 250000
+cluster up --hosts 2 --slots 1 --rate 100mbit >/dev/null
+expect cluster_rails_go_away test "$(cluster status)$(cluster exec 0 ls /sys/class/net)" = "cluster $own: 2 hosts x 1 slots at 100mbiteth0
+lo"
 
 # long links: a frame takes its time there, and the wire still counts and carries
 expect cluster_bad_delay_is_refused ends_with 2 cluster up --delay soon

@@ -3,6 +3,8 @@
 
 /* Where devices are plugged in, from a /sys and an NVML of our own. */
 
+#include <sched.h>
+
 #include "tests/topo/sysfs_tree.h"
 
 #include "libcomm/topo/machine.h"
@@ -85,6 +87,40 @@ static void interfaces_are_listed_with_speed_and_place(void **state) {
   }
 }
 
+static void an_interface_is_found_by_its_name(void **state) {
+  (void)state;
+  lcomm_nic nic;
+  lcomm_sysfs_interface(root, "eth0", &nic);
+  assert_string_equal(nic.name, "eth0");
+  assert_int_equal(nic.speed_mbit_s, 25000);
+  assert_int_equal(nic.place.numa_node, 1);
+  lcomm_sysfs_interface(root, "eth9", &nic);
+  assert_int_equal(nic.speed_mbit_s, -1);
+  assert_int_equal(nic.place.numa_node, -1);
+}
+
+static int some_processor(void) {
+  cpu_set_t allowed;
+  int cpu = 0;
+  assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  while (!CPU_ISSET(cpu, &allowed)) {
+    cpu++;
+  }
+  return cpu;
+}
+
+static void a_thread_runs_on_the_nodes_of_its_processors(void **state) {
+  (void)state;
+  char path[SYSFS_TREE_PATH_MAX];
+  snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%d/node3/", root, some_processor());
+  assert_false(lcomm_sysfs_runs_on(root, 3));
+  sysfs_tree_folders(path);
+  assert_true(lcomm_sysfs_runs_on(root, 3));
+  assert_false(lcomm_sysfs_runs_on(root, 1));
+  assert_false(lcomm_sysfs_runs_on(root, 33));
+  assert_false(lcomm_sysfs_runs_on("/nonexistent", 3));
+}
+
 static void a_folder_that_is_not_there_is_an_empty_machine(void **state) {
   (void)state;
   lcomm_nic nics[LCOMM_NICS_MAX];
@@ -159,6 +195,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(distances_follow_the_common_parent),
     cmocka_unit_test(two_root_complexes_without_numa_are_unknown),
     cmocka_unit_test(interfaces_are_listed_with_speed_and_place),
+    cmocka_unit_test(an_interface_is_found_by_its_name),
+    cmocka_unit_test(a_thread_runs_on_the_nodes_of_its_processors),
     cmocka_unit_test(a_folder_that_is_not_there_is_an_empty_machine),
     cmocka_unit_test(gpus_and_interfaces_are_in_one_matrix),
     cmocka_unit_test(a_machine_without_gpus_says_why),

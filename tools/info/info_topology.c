@@ -9,6 +9,7 @@
 #include "libcomm/base/env.h"
 #include "libcomm/topo/machine.h"
 #include "libcomm/topo/topo_file.h"
+#include "libcomm/transport/links.h"
 #include "tools/common/tool_units.h"
 #include "tools/info/info_ranks.h"
 
@@ -90,6 +91,24 @@ void info_print_machine(void) {
   lcomm_identity mine;
   lcomm_identity_self(&mine);
   print_text(print_machine, &mine);
+}
+
+char *info_rails(void) {
+  lcomm_transport_introduction mine;
+  size_t size = (size_t)info_ranks();
+  lcomm_transport_introduction *all = calloc(size, sizeof *all);
+  lcomm_links_introduce(&mine);
+  if (!all) {
+    return NULL;
+  }
+  info_gather(&mine, all, sizeof(mine));
+  size_t room = lcomm_links_rails_print(all, (int)size, info_rank(), NULL, 0) + 1;
+  char *text = malloc(room);
+  if (text) {
+    (void)lcomm_links_rails_print(all, (int)size, info_rank(), text, room);
+  }
+  free(all);
+  return text;
 }
 
 void info_print_ranks(const lcomm_topo *topo) {

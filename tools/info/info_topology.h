@@ -16,6 +16,10 @@ lcomm_status info_topology_find(const info_options *o, lcomm_topo *topo, lcomm_w
 /* This host. */
 void info_print_machine(void);
 
+/* Which network cards the ranks would use, as text to free; NULL without memory. All ranks call it.
+ */
+char *info_rails(void);
+
 /* The topology as text that loads back; all its links, and what they cost. */
 void info_print_ranks(const lcomm_topo *topo);
 void info_print_links(const lcomm_topo *topo);

@@ -9,15 +9,22 @@
 
 #include "libcomm/base/env.h"
 #include "libcomm/base/writer.h"
+#include "libcomm/transport/ucx/ucx_api.h"
 #include "libcomm/transport/ucx/ucx_lost.h"
 
 _Static_assert(sizeof(lcomm_ucx_interfaces) <= LCOMM_INTRODUCTION_MAX, "it fits");
+
+/* May UCX use something else than TCP here? Then it chooses. */
+static bool has_other_devices(void) {
+  const char *tls = lcomm_env_get(LCOMM_ENV_UCX_TLS);
+  return (!tls || strcmp(tls, "tcp") != 0) && lcomm_ucx_count_entries(LCOMM_UCX_RDMA_DEVICES) > 0;
+}
 
 static void find_own(lcomm_ucx_interfaces *own, lcomm_ucx_names *names) {
   memset(own, 0, sizeof *own);
   lcomm_ucx_interfaces_own(own, names);
   (void)lcomm_ucx_rails_ask(lcomm_env_get(LCOMM_ENV_RAILS), names, own);
-  if (lcomm_env_get(LCOMM_ENV_UCX_NET_DEVICES)) {
+  if (lcomm_env_get(LCOMM_ENV_UCX_NET_DEVICES) || has_other_devices()) {
     own->asked = LCOMM_UCX_RAILS_NONE;
   }
   lcomm_ucx_lost_recall(own);

@@ -31,9 +31,8 @@ lcomm_status lcomm_ucx_cards_check(const lcomm_ucx_cards *cards, lcomm_why *why)
  * bytes. */
 void lcomm_ucx_cards_devices(const lcomm_ucx_cards *cards, uint32_t used, char *devices);
 
-/* For people, what lcomm_ucx_introduce says of all ranks: a line for each rail and one for each
- * rank. As snprintf. */
-size_t lcomm_ucx_rails_print(const lcomm_transport_introduction *all, int size, char *text,
-                             size_t room);
+/* As in lcomm_transport_table. */
+size_t lcomm_ucx_rails_print(const lcomm_transport_introduction *all, int size, int rank,
+                             char *text, size_t room);
 
 #endif

@@ -22,7 +22,7 @@ typedef enum lcomm_ucx_rails_asked {
   LCOMM_UCX_RAILS_AUTO, /* one rail for each rank, in turn, near ones first */
   LCOMM_UCX_RAILS_ONE,  /* the first rail */
   LCOMM_UCX_RAILS_ALL,  /* UCX gets all cards, and chooses for each link */
-  LCOMM_UCX_RAILS_NONE  /* LCOMM_UCX_NET_DEVICES chooses: no rank of the job has rails */
+  LCOMM_UCX_RAILS_NONE  /* UCX or LCOMM_UCX_NET_DEVICES chooses: no rank of the job has rails */
 } lcomm_ucx_rails_asked;
 
 typedef struct lcomm_ucx_rail {

@@ -274,4 +274,5 @@ const lcomm_transport_table lcomm_transport_ucx = {
     .descriptors = lcomm_ucx_descriptors,
     .descriptors_most = lcomm_ucx_descriptors_most,
     .introduce = lcomm_ucx_introduce,
+    .rails_print = lcomm_ucx_rails_print,
 };
