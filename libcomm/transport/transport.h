@@ -22,7 +22,7 @@
 enum {
   LCOMM_TAG_CONTROL = 1 << 30, /* set in tags that are no part of a schedule */
   LCOMM_CONTROL_SIZE = 1152,   /* bytes of a control message, always */
-  LCOMM_INTRODUCTION_MAX = 408,
+  LCOMM_INTRODUCTION_MAX = 264,
   LCOMM_TRANSPORT_WHY_MAX = 320
 };
 

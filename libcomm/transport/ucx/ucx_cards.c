@@ -12,7 +12,7 @@
 #include "libcomm/transport/ucx/ucx_api.h"
 #include "libcomm/transport/ucx/ucx_lost.h"
 
-_Static_assert(sizeof(lcomm_ucx_interfaces) <= LCOMM_INTRODUCTION_MAX, "it fits");
+_Static_assert((size_t)LCOMM_UCX_INTERFACES_SIZE <= LCOMM_INTRODUCTION_MAX, "it fits");
 
 /* May UCX use something else than TCP here? Then it chooses. */
 static bool has_other_devices(void) {
@@ -34,7 +34,7 @@ void lcomm_ucx_introduce(unsigned char *bytes) {
   lcomm_ucx_interfaces own;
   lcomm_ucx_names names;
   find_own(&own, &names);
-  memcpy(bytes, &own, sizeof(own));
+  lcomm_ucx_interfaces_pack(&own, bytes);
 }
 
 /* The names of cards as they were introduced: some may have come or gone since. */
@@ -51,6 +51,25 @@ static void match_names(const lcomm_ucx_interfaces *said, const lcomm_ucx_interf
   }
 }
 
+/* What each rank says, packed: as it was introduced, or by an allgather. */
+static bool gather(const lcomm_transport_setup *setup, const lcomm_ucx_interfaces *own,
+                   lcomm_ucx_interfaces *all) {
+  unsigned char mine[LCOMM_UCX_INTERFACES_SIZE];
+  unsigned char *said = calloc((size_t)setup->size, sizeof(mine));
+  const lcomm_bootstrap *bootstrap = setup->bootstrap;
+  lcomm_ucx_interfaces_pack(own, mine);
+  bool done = all && said &&
+              (setup->introductions ||
+               bootstrap->allgather(bootstrap->context, mine, said, sizeof(mine)) == 0);
+  for (int rank = 0; done && rank < setup->size; rank++) {
+    lcomm_ucx_interfaces_unpack(setup->introductions ? setup->introductions[rank].bytes
+                                                     : said + (size_t)rank * sizeof(mine),
+                                &all[rank]);
+  }
+  free(said);
+  return done;
+}
+
 void lcomm_ucx_cards_find(const lcomm_transport_setup *setup, lcomm_ucx_cards *cards) {
   lcomm_ucx_interfaces own;
   lcomm_ucx_names names;
@@ -59,11 +78,7 @@ void lcomm_ucx_cards_find(const lcomm_transport_setup *setup, lcomm_ucx_cards *c
   cards->size = setup->size;
   cards->rank = setup->rank;
   find_own(&own, &names);
-  for (int rank = 0; all && setup->introductions && rank < setup->size; rank++) {
-    memcpy(&all[rank], setup->introductions[rank].bytes, sizeof *all);
-  }
-  if (!all || (!setup->introductions && setup->bootstrap->allgather(setup->bootstrap->context, &own,
-                                                                    all, sizeof(own)) != 0)) {
+  if (!gather(setup, &own, all)) {
     free(all);
     return;
   }

@@ -16,7 +16,7 @@ typedef struct lcomm_ucx_cards {
   int size, rank;
 } lcomm_ucx_cards;
 
-/* A lcomm_ucx_interfaces of this rank. */
+/* The interfaces of this rank, packed. */
 void lcomm_ucx_introduce(unsigned char *bytes);
 
 /* One allgather, whatever happens, unless the ranks have introduced themselves. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codecs/little_endian.h"
 #include "libcomm/topo/sysfs.h"
 
 typedef lcomm_ucx_interfaces interfaces;
@@ -71,6 +72,66 @@ void lcomm_ucx_interfaces_own(interfaces *own, lcomm_ucx_names *names) {
   add_all(list, false, own, names);
   freeifaddrs(list);
 }
+
+/* ---------------------------------------------------------------- travelling */
+
+enum {
+  COUNT_AT,
+  ASKED_AT,
+  DOWN_AT,
+  UNWANTED_AT = 6,
+  BROKEN_AT = 10,
+  NEAR_AT = 14,
+  ENTRIES_AT = 18
+};
+enum { PREFIX_AT = 4, SPEED_AT = 5, ENTRY_SIZE = 7, HUNDREDS = 0x8000 };
+
+/* Two bytes: Mbit/s, or from 32 Gbit/s on hundreds of them. */
+static uint32_t pack_speed(uint32_t speed_mbit_s) {
+  uint32_t hundreds = speed_mbit_s / 100;
+  uint32_t most = hundreds < HUNDREDS ? hundreds : HUNDREDS - 1;
+  return speed_mbit_s < HUNDREDS ? speed_mbit_s : HUNDREDS | most;
+}
+
+static uint32_t unpack_speed(uint32_t packed) {
+  return packed < HUNDREDS ? packed : 100 * (packed - HUNDREDS);
+}
+
+void lcomm_ucx_interfaces_pack(const interfaces *host, unsigned char *bytes) {
+  memset(bytes, 0, LCOMM_UCX_INTERFACES_SIZE);
+  bytes[COUNT_AT] = (unsigned char)lcomm_ucx_interfaces_count(host);
+  bytes[ASKED_AT] = (unsigned char)host->asked;
+  lcomm_le_put(bytes + DOWN_AT, host->down, 4);
+  lcomm_le_put(bytes + UNWANTED_AT, host->unwanted, 4);
+  lcomm_le_put(bytes + BROKEN_AT, host->broken, 4);
+  lcomm_le_put(bytes + NEAR_AT, host->near, 4);
+  for (uint32_t i = 0; i < lcomm_ucx_interfaces_count(host); i++) {
+    unsigned char *entry = bytes + ENTRIES_AT + (size_t)i * ENTRY_SIZE;
+    memcpy(entry, &host->entries[i].address, 4);
+    entry[PREFIX_AT] = (unsigned char)__builtin_popcount(host->entries[i].mask);
+    lcomm_le_put(entry + SPEED_AT, pack_speed(host->entries[i].speed_mbit_s), 2);
+  }
+}
+
+void lcomm_ucx_interfaces_unpack(const unsigned char *bytes, interfaces *host) {
+  memset(host, 0, sizeof *host);
+  host->count = bytes[COUNT_AT];
+  host->count = lcomm_ucx_interfaces_count(host);
+  host->asked = bytes[ASKED_AT];
+  host->down = (uint32_t)lcomm_le_get(bytes + DOWN_AT, 4);
+  host->unwanted = (uint32_t)lcomm_le_get(bytes + UNWANTED_AT, 4);
+  host->broken = (uint32_t)lcomm_le_get(bytes + BROKEN_AT, 4);
+  host->near = (uint32_t)lcomm_le_get(bytes + NEAR_AT, 4);
+  for (uint32_t i = 0; i < host->count; i++) {
+    const unsigned char *entry = bytes + ENTRIES_AT + (size_t)i * ENTRY_SIZE;
+    unsigned length = entry[PREFIX_AT] < 32 ? entry[PREFIX_AT] : 32;
+    memcpy(&host->entries[i].address, entry, 4);
+    host->entries[i].mask = htonl(length == 0 ? 0 : UINT32_MAX << (32 - length));
+    host->entries[i].speed_mbit_s = unpack_speed((uint32_t)lcomm_le_get(entry + SPEED_AT, 2));
+  }
+}
+
+/* ------------------------------------------------------------------ choosing */
 
 uint32_t lcomm_ucx_interfaces_count(const interfaces *host) {
   return host->count < LCOMM_UCX_INTERFACES_MAX ? host->count : LCOMM_UCX_INTERFACES_MAX;

@@ -12,11 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LCOMM_UCX_INTERFACES_MAX = 32, LCOMM_UCX_DEVICES_MAX = 1024 };
+enum {
+  LCOMM_UCX_INTERFACES_MAX = 32,
+  LCOMM_UCX_INTERFACES_SIZE = 18 + 7 * LCOMM_UCX_INTERFACES_MAX, /* bytes of them on their way */
+  LCOMM_UCX_DEVICES_MAX = 1024
+};
 
 /* The IPv4 interfaces of a host, without the loop-back: those that are up, then those that are
- * not. Exchanged as plain bytes. Ranks with equal addresses share a network. Sets of interfaces
- * have a bit for each entry. */
+ * not. Ranks with equal addresses share a network. Sets of interfaces have a bit for each entry. */
 typedef struct lcomm_ucx_interfaces {
   uint32_t count;
   uint32_t down;     /* no carrier, or switched off */
@@ -38,6 +41,11 @@ typedef struct lcomm_ucx_names {
 /* Those of this host, none when the system does not say; all are wanted and none is known to be
  * broken. */
 void lcomm_ucx_interfaces_own(lcomm_ucx_interfaces *own, lcomm_ucx_names *names);
+
+/* What travels: little-endian, of each entry the address, the length of its prefix and the speed.
+ * Any bytes are read, as some interfaces of a host. */
+void lcomm_ucx_interfaces_pack(const lcomm_ucx_interfaces *host, unsigned char *bytes);
+void lcomm_ucx_interfaces_unpack(const unsigned char *bytes, lcomm_ucx_interfaces *host);
 
 /* Entries of a host that may be read, whatever a peer says. */
 uint32_t lcomm_ucx_interfaces_count(const lcomm_ucx_interfaces *host);

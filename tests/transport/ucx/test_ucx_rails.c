@@ -115,6 +115,40 @@ static void any_bytes_of_peers_are_read(void **state) {
   }
 }
 
+static void what_travels_is_what_was_said(void **state) {
+  unsigned char bytes[LCOMM_UCX_INTERFACES_SIZE];
+  static const uint32_t speeds[] = {0, 10, 1000, 32767, 40000, 100000, 400000, 3276700};
+  (void)state;
+  lcomm_ucx_interfaces host = {.asked = LCOMM_UCX_RAILS_ALL, .down = 5, .unwanted = 1u << 31};
+  for (int i = 0; i < LCOMM_UCX_INTERFACES_MAX; i++) {
+    add(&host, "10.1.2.3", i + 1, speeds[i % 8]);
+  }
+  host.broken = 77;
+  lcomm_ucx_interfaces_pack(&host, bytes);
+  memset(&all[0], 0xaa, sizeof(all[0]));
+  lcomm_ucx_interfaces_unpack(bytes, &all[0]);
+  assert_memory_equal(&all[0], &host, sizeof(host));
+}
+
+static void any_bytes_are_interfaces_of_a_host(void **state) {
+  unsigned char bytes[LCOMM_UCX_INTERFACES_SIZE], again[LCOMM_UCX_INTERFACES_SIZE];
+  uint32_t number = 1;
+  (void)state;
+  for (int round = 0; round < 1000; round++) {
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+      number = number * 1664525 + 1013904223;
+      bytes[i] = (unsigned char)(number >> 24);
+    }
+    lcomm_ucx_interfaces_unpack(bytes, &all[round % RANKS_MAX]);
+    assert_true(all[round % RANKS_MAX].count <= LCOMM_UCX_INTERFACES_MAX);
+    lcomm_ucx_interfaces_pack(&all[round % RANKS_MAX], again);
+    lcomm_ucx_interfaces_unpack(again, &all[(round + 1) % RANKS_MAX]);
+    assert_memory_equal(&all[round % RANKS_MAX], &all[(round + 1) % RANKS_MAX], sizeof(all[0]));
+    lcomm_ucx_rails_find(all, RANKS_MAX, &rails);
+    assert_true(rails.count <= LCOMM_UCX_RAILS_MAX);
+  }
+}
+
 /* ------------------------------------------------------------- who uses which */
 
 static void ranks_of_a_host_take_rails_in_turn(void **state) {
@@ -316,6 +350,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_host_has_none_and_a_rank_without_them_speaks_for_all),
     cmocka_unit_test(slower_cards_are_used_where_faster_ones_fail),
     cmocka_unit_test(any_bytes_of_peers_are_read),
+    cmocka_unit_test(what_travels_is_what_was_said),
+    cmocka_unit_test(any_bytes_are_interfaces_of_a_host),
     cmocka_unit_test(ranks_of_a_host_take_rails_in_turn),
     cmocka_unit_test(ranks_that_are_not_adjacent_do_so_too),
     cmocka_unit_test(near_cards_come_first_and_no_card_has_more_than_its_share),
