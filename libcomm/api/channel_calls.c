@@ -9,6 +9,7 @@
 #include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/handles.h"
+#include "libcomm/engine/pair_recording.h"
 #include "libcomm/plan/plan.h"
 
 /* --------------------------------------------------------------- life cycle */
@@ -65,10 +66,21 @@ static lcomm_status check_idle(const lcomm_channel *channel, const char *call) {
                             call, channel->in_flight);
 }
 
+/* A graph may send in it again. */
+static lcomm_status check_graphs(const lcomm_channel *channel, const char *call) {
+  return lcomm_pair_channel_is_recorded(channel)
+             ? lcomm_refuse(channel->comm, LCOMM_ERR_STATE,
+                            "%s: a graph has a send of the channel; destroy the graph and its "
+                            "executables first",
+                            call)
+             : LCOMM_OK;
+}
+
 lcomm_status lcomm_channel_destroy(lcomm_channel *channel) {
   LCOMM_TRY(enter(channel, "lcomm_channel_destroy"));
   lcomm_comm *comm = channel->comm;
   lcomm_status status = check_idle(channel, "lcomm_channel_destroy");
+  status = status == LCOMM_OK ? check_graphs(channel, "lcomm_channel_destroy") : status;
   if (status == LCOMM_OK) {
     lcomm_pair_channel_free(channel);
   }

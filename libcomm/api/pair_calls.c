@@ -9,7 +9,7 @@
 #include "libcomm/device/device.h"
 #include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/entry.h"
-#include "libcomm/engine/pair_internal.h"
+#include "libcomm/engine/pair_recording.h"
 
 static const char *name_of(const lcomm_pair_call *call) {
   return call->is_send ? "send" : "receive";
@@ -185,11 +185,42 @@ lcomm_status lcomm_irecv(lcomm_comm *comm, void *data, uint64_t count, lcomm_dty
 
 /* -------------------------------------------------------------- on a stream */
 
-static lcomm_status begin_on_stream(lcomm_comm *comm, const lcomm_pair_call *call) {
+/* A capture may be over when a group ends. */
+static lcomm_status check_captured(lcomm_comm *comm, const lcomm_pair_call *calls, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    uint64_t now = 0;
+    LCOMM_TRY(lcomm_call_find_capture(comm, name_of(&calls[i]), calls[i].stream, &now));
+    if (now != calls[i].capture) {
+      return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                          "lcomm_group_end: the stream of a %s was captured into a graph from "
+                          "another moment on, or to another one, than its group; end the group "
+                          "before the capture, and begin it behind that",
+                          name_of(&calls[i]));
+    }
+  }
+  return LCOMM_OK;
+}
+
+/* Those that are captured begin before any of them waits for its data. */
+static lcomm_status begin_on_stream(lcomm_comm *comm, const lcomm_pair_call *calls, size_t count) {
+  lcomm_status status = check_captured(comm, calls, count);
   lcomm_device_turn_enter(comm);
-  lcomm_status status = lcomm_pair_begin(comm, call, NULL);
+  for (size_t i = 0; i < count && status == LCOMM_OK; i++) {
+    status = calls[i].capture != 0 ? lcomm_pair_record(comm, &calls[i])
+                                   : lcomm_pair_begin(comm, &calls[i], NULL);
+  }
+  lcomm_status ended = lcomm_pair_records_end(comm);
   lcomm_device_turn_leave(comm);
-  return status;
+  return status == LCOMM_OK ? ended : status;
+}
+
+static lcomm_status check_capture(lcomm_comm *comm, const lcomm_pair_call *call) {
+  return call->capture == 0 || lcomm_pair_can_record(comm, call)
+             ? LCOMM_OK
+             : lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
+                            "%s on a stream that is captured into a graph: %d were captured for "
+                            "rank %d before, and a communicator can have no more; make another one",
+                            name_of(call), (int)LCOMM_PAIR_CAPTURED_MAX, call->peer);
 }
 
 static lcomm_status make_streamed(lcomm_comm *comm, lcomm_pair_call *call) {
@@ -200,8 +231,12 @@ static lcomm_status make_streamed(lcomm_comm *comm, lcomm_pair_call *call) {
                         "MPI_THREAD_MULTIPLE, or the system gives no thread",
                         name_of(call));
   }
+  LCOMM_TRY(check_capture(comm, call));
+  if (call->capture != 0 && call->data.count == 0) {
+    return LCOMM_OK; /* of nothing */
+  }
   if (call->is_send || !lcomm_pair_group_is_open(comm)) {
-    return begin_on_stream(comm, call);
+    return begin_on_stream(comm, call, 1);
   }
   return lcomm_pair_group_put_off(comm, call) == LCOMM_OK
              ? LCOMM_OK
@@ -215,8 +250,7 @@ lcomm_status lcomm_pair_call_on_stream(lcomm_comm *comm, lcomm_pair_call *call, 
     return enter(comm, name_of(call));
   }
   LCOMM_TRY(lcomm_check_process(comm));
-  LCOMM_TRY(
-      lcomm_call_refuse_capture(comm, name_of(call), call->stream, "the host takes part in it"));
+  LCOMM_TRY(lcomm_call_find_capture(comm, name_of(call), stream, &call->capture));
   LCOMM_TRY(lcomm_enter(comm));
   lcomm_status status = make_streamed(comm, call);
   lcomm_exit(comm);

@@ -137,12 +137,14 @@ typedef struct lcomm_runs {
   const lcomm_topo *topo;         /* with what plain calls are planned from then; else NULL */
 } lcomm_runs;
 
-/* Calls that were captured into graphs (recording.h). */
+/* Calls that were captured into graphs (recording.h), and messages between two ranks
+ * (pair_recording.h). */
 typedef struct lcomm_recordings {
   struct lcomm_recording *first;
-  struct lcomm_lanes *lanes; /* for captures */
-  uint32_t channels;         /* given so far */
-  double moved_s;            /* when one was made, or a replay last began or ended */
+  struct lcomm_pair_recording *pairs;
+  struct lcomm_lanes *lanes, *pair_lanes; /* for captures */
+  uint32_t channels;                      /* of calls, given so far */
+  double moved_s;                         /* when one was made, or a replay last began or ended */
 } lcomm_recordings;
 
 /* Who moves operations. */

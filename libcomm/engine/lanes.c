@@ -72,9 +72,9 @@ static bool is_captured(const lcomm_lanes *lanes) {
   return any;
 }
 
-const lcomm_lanes *lcomm_lanes_captured(lcomm_comm *comm, int ordinal, uint64_t capture,
+const lcomm_lanes *lcomm_lanes_captured(lcomm_lanes **all, int ordinal, uint64_t capture,
                                         int *error) {
-  lcomm_lanes *lanes = comm->recordings.lanes;
+  lcomm_lanes *lanes = *all;
   while (lanes &&
          (lanes->ordinal != ordinal || (lanes->capture != capture && is_captured(lanes)))) {
     lanes = lanes->next;
@@ -84,8 +84,8 @@ const lcomm_lanes *lcomm_lanes_captured(lcomm_comm *comm, int ordinal, uint64_t 
     if (!lanes) {
       return NULL;
     }
-    lanes->next = comm->recordings.lanes;
-    comm->recordings.lanes = lanes;
+    lanes->next = *all;
+    *all = lanes;
   }
   lanes->capture = capture;
   return lanes;
@@ -102,4 +102,5 @@ static void destroy_all(lcomm_lanes **all) {
 void lcomm_lanes_free(lcomm_comm *comm) {
   destroy_all(&comm->runs.lanes);
   destroy_all(&comm->recordings.lanes);
+  destroy_all(&comm->recordings.pair_lanes);
 }

@@ -30,8 +30,8 @@ const lcomm_lanes *lcomm_lanes_of(lcomm_comm *comm, int ordinal, lcomm_sequence_
                                   int *error);
 
 /* Lanes for calls in a capture of a program, `capture`: those of the call before in it, or others
- * that are in no capture. Likewise. */
-const lcomm_lanes *lcomm_lanes_captured(lcomm_comm *comm, int ordinal, uint64_t capture,
+ * that are in no capture, of `all`: comm->recordings has lists. Likewise. */
+const lcomm_lanes *lcomm_lanes_captured(lcomm_lanes **all, int ordinal, uint64_t capture,
                                         int *error);
 
 /* Part of lcomm_comm_free, after the runs. */

@@ -29,6 +29,22 @@ static void *taken(void **place) {
 }
 
 /* Without memory to remember them by, they stay. */
+static void remember(const left_memory *it) {
+  left_memory *kept = malloc(sizeof *kept);
+  if (!kept) {
+    return;
+  }
+  *kept = *it;
+  pthread_mutex_lock(&lock);
+  kept->next = all;
+  all = kept;
+  pthread_mutex_unlock(&lock);
+}
+
+void lcomm_left_memory_take_pinned(lcomm_graph_life *graph, int ordinal, void *pinned) {
+  remember(&(left_memory){.graph = graph, .ordinal = ordinal, .pinned = {pinned}});
+}
+
 void lcomm_left_memory_take(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   lcomm_recording *recording = run->recording;
@@ -43,15 +59,7 @@ void lcomm_left_memory_take(lcomm_run *run) {
                  taken((void **)&recording->seed), taken((void **)&run->tape->from)},
       .gates = taken((void **)&recording->gates)};
   recording->graph = NULL;
-  left_memory *kept = malloc(sizeof *kept);
-  if (!kept) {
-    return;
-  }
-  *kept = it;
-  pthread_mutex_lock(&lock);
-  kept->next = all;
-  all = kept;
-  pthread_mutex_unlock(&lock);
+  remember(&it);
 }
 
 /* --------------------------------------------------- what messages may read */

@@ -12,6 +12,9 @@
 /* Take all that lanes use from the run of a recording; the rest is its owner's to free. */
 void lcomm_left_memory_take(lcomm_run *run);
 
+/* The same of pinned memory of a device, `pinned`; `graph` is owned from here on. */
+void lcomm_left_memory_take_pinned(lcomm_graph_life *graph, int ordinal, void *pinned);
+
 /* Free what no graph refers to any more. No turn is held: it waits for the device. */
 void lcomm_left_memory_free(void);
 

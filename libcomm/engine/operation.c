@@ -268,7 +268,7 @@ static lcomm_status look_for_missed(lcomm_comm *comm, bool *moved) {
 static lcomm_status move_all(lcomm_comm *comm, bool *moved) {
   lcomm_flow_round round = {{0}};
   LCOMM_TRY(comm->waiting.overslept ? look_for_missed(comm, moved) : LCOMM_OK);
-  if (lcomm_comm_is_busy(comm) || comm->recordings.first) {
+  if (lcomm_comm_is_busy(comm) || lcomm_comm_has_recordings(comm)) {
     lcomm_links_progress(&comm->links);
     lcomm_messages_make_due(comm);
   }

@@ -11,6 +11,7 @@
 #include "libcomm/engine/operation.h"
 #include "libcomm/engine/pair_frame.h"
 #include "libcomm/engine/pair_move.h"
+#include "libcomm/engine/pair_recording.h"
 #include "libcomm/plan/pipe.h"
 
 enum { PIECES_MOST = 64 };
@@ -44,8 +45,7 @@ static void count_device(lcomm_comm *comm, lcomm_pair_message *it, bool counts) 
   it->counts_device = counts;
 }
 
-static void append(lcomm_comm *comm, lcomm_pair_message *it) {
-  lcomm_pair_queue *queue = lcomm_pair_queue_of(comm, it->is_send, it->peer);
+void lcomm_pair_append(lcomm_comm *comm, lcomm_pair_queue *queue, lcomm_pair_message *it) {
   it->what.number = queue->next++;
   it->next = NULL;
   if (queue->last) {
@@ -59,6 +59,7 @@ static void append(lcomm_comm *comm, lcomm_pair_message *it) {
   }
   lcomm_pair_account_begin(comm, it);
   count_in_flight(comm, it, 1);
+  count_device(comm, it, it->is_send && it->block);
 }
 
 /* The first of a queue is over. Whoever has a request of it gives it back. */
@@ -137,7 +138,7 @@ static void cut(lcomm_pair_message *it) {
   it->pieces = it->size == 0 ? 0 : (uint32_t)((it->size + it->piece_size - 1) / it->piece_size);
 }
 
-static void describe(lcomm_comm *comm, lcomm_pair_message *it, const lcomm_pair_call *call) {
+void lcomm_pair_describe(lcomm_comm *comm, lcomm_pair_message *it, const lcomm_pair_call *call) {
   size_t head = offsetof(lcomm_pair_message, bytes); /* data of a message before may stay */
   lcomm_pair_message *made = it->next_made;
   memset(it, 0, head);
@@ -156,7 +157,7 @@ static void describe(lcomm_comm *comm, lcomm_pair_message *it, const lcomm_pair_
   cut(it);
 }
 
-static lcomm_status failed(lcomm_comm *comm, const lcomm_pair_call *call, lcomm_status status) {
+lcomm_status lcomm_pair_failed(lcomm_comm *comm, const lcomm_pair_call *call, lcomm_status status) {
   char who[96];
   const char *why = status == LCOMM_ERR_MEMORY ? "out of memory" : lcomm_error_thread_text();
   lcomm_status before = (lcomm_status)atomic_load(&comm->errors.status);
@@ -171,7 +172,7 @@ static lcomm_status failed(lcomm_comm *comm, const lcomm_pair_call *call, lcomm_
 
 /* Memory of its own. */
 static lcomm_status prepare(lcomm_comm *comm, lcomm_pair_message *it, const lcomm_pair_call *call) {
-  LCOMM_TRY(lcomm_pair_frame_prepare(comm, it));
+  LCOMM_TRY(lcomm_pair_frame_prepare(comm, lcomm_pair_queue_of(comm, it->is_send, it->peer), it));
   return it->is_streamed && it->size > 0 ? lcomm_pair_stage(comm, it, call->data.location.device)
                                          : LCOMM_OK;
 }
@@ -181,24 +182,23 @@ lcomm_status lcomm_pair_begin(lcomm_comm *comm, const lcomm_pair_call *call,
   lcomm_status status = lcomm_pairs_make(comm);
   lcomm_pair_message *it = status == LCOMM_OK ? take(comm->pairs) : NULL;
   if (!it) {
-    return failed(comm, call, LCOMM_ERR_MEMORY);
+    return lcomm_pair_failed(comm, call, LCOMM_ERR_MEMORY);
   }
-  describe(comm, it, call);
+  lcomm_pair_describe(comm, it, call);
   status = prepare(comm, it, call);
   if (status != LCOMM_OK || atomic_load(&comm->errors.status) != LCOMM_OK) {
     lcomm_pair_unstage(comm, it);
     it->next = comm->pairs->spare;
     comm->pairs->spare = it;
-    return failed(comm, call, status);
+    return lcomm_pair_failed(comm, call, status);
   }
   bool plays = it->block != NULL;
-  append(comm, it);
+  lcomm_pair_append(comm, lcomm_pair_queue_of(comm, it->is_send, it->peer), it);
   if (call->is_kept) {
     *message = it;
   }
-  count_device(comm, it, it->is_send && plays);
   status = plays ? lcomm_pair_play(comm, it, call) : LCOMM_OK;
-  return status == LCOMM_OK ? LCOMM_OK : failed(comm, call, status);
+  return status == LCOMM_OK ? LCOMM_OK : lcomm_pair_failed(comm, call, status);
 }
 
 /* ---------------------------------------------------------------- progress */
@@ -207,7 +207,7 @@ bool lcomm_pairs_are_busy(const lcomm_comm *comm) {
   return comm->pairs && comm->pairs->in_flight > 0;
 }
 
-static lcomm_status move_first(lcomm_comm *comm, lcomm_pair_queue *queue, bool *moved) {
+lcomm_status lcomm_pair_queue_move(lcomm_comm *comm, lcomm_pair_queue *queue, bool *moved) {
   bool over = true;
   while (queue->first && over) {
     lcomm_pair_message *it = queue->first;
@@ -224,9 +224,8 @@ static lcomm_status move_first(lcomm_comm *comm, lcomm_pair_queue *queue, bool *
   return LCOMM_OK;
 }
 
-static lcomm_status move_own(lcomm_comm *comm, bool *moved) {
-  lcomm_pair_queue *out = lcomm_pair_queue_of(comm, true, comm->rank);
-  lcomm_pair_queue *in = lcomm_pair_queue_of(comm, false, comm->rank);
+lcomm_status lcomm_pair_queue_move_own(lcomm_comm *comm, lcomm_pair_queue *out,
+                                       lcomm_pair_queue *in, bool *moved) {
   bool over = true;
   while (out->first && in->first && over) {
     over = false;
@@ -242,11 +241,13 @@ static lcomm_status move_own(lcomm_comm *comm, bool *moved) {
 
 lcomm_status lcomm_pairs_move(lcomm_comm *comm, bool *moved) {
   for (int peer = 0; peer < comm->size && lcomm_pairs_are_busy(comm); peer++) {
+    lcomm_pair_queue *out = lcomm_pair_queue_of(comm, true, peer);
+    lcomm_pair_queue *in = lcomm_pair_queue_of(comm, false, peer);
     if (peer == comm->rank) {
-      LCOMM_TRY(move_own(comm, moved));
+      LCOMM_TRY(lcomm_pair_queue_move_own(comm, out, in, moved));
     } else {
-      LCOMM_TRY(move_first(comm, lcomm_pair_queue_of(comm, true, peer), moved));
-      LCOMM_TRY(move_first(comm, lcomm_pair_queue_of(comm, false, peer), moved));
+      LCOMM_TRY(lcomm_pair_queue_move(comm, out, moved));
+      LCOMM_TRY(lcomm_pair_queue_move(comm, in, moved));
     }
   }
   return LCOMM_OK;
@@ -254,7 +255,7 @@ lcomm_status lcomm_pairs_move(lcomm_comm *comm, bool *moved) {
 
 /* ------------------------------------------------------------------ the end */
 
-static void cancel_queue(lcomm_comm *comm, lcomm_pair_queue *queue) {
+void lcomm_pair_queue_cancel(lcomm_comm *comm, lcomm_pair_queue *queue) {
   lcomm_status status = (lcomm_status)atomic_load(&comm->errors.status);
   while (queue->first) {
     lcomm_pair_forget(comm, queue->first);
@@ -267,9 +268,10 @@ static void cancel_queue(lcomm_comm *comm, lcomm_pair_queue *queue) {
 
 void lcomm_pairs_cancel(lcomm_comm *comm) {
   for (int peer = 0; peer < comm->size && lcomm_pairs_are_busy(comm); peer++) {
-    cancel_queue(comm, lcomm_pair_queue_of(comm, true, peer));
-    cancel_queue(comm, lcomm_pair_queue_of(comm, false, peer));
+    lcomm_pair_queue_cancel(comm, lcomm_pair_queue_of(comm, true, peer));
+    lcomm_pair_queue_cancel(comm, lcomm_pair_queue_of(comm, false, peer));
   }
+  lcomm_pair_replays_cancel(comm);
 }
 
 void lcomm_pairs_free(lcomm_comm *comm) {
@@ -277,6 +279,7 @@ void lcomm_pairs_free(lcomm_comm *comm) {
   if (!pairs) {
     return;
   }
+  lcomm_pair_recordings_free(comm);
   lcomm_pairs_free_staging(comm);
   lcomm_pair_frames_free(comm);
   lcomm_pair_channels_free(comm);

@@ -44,6 +44,7 @@ typedef struct lcomm_pair_call {
   lcomm_buffer data; /* only read by a send */
   int peer;
   void *stream;
+  uint64_t capture;       /* into a graph, that the stream is in (pair_recording.h); 0: none */
   lcomm_channel *channel; /* of a send; NULL: without error feedback */
 } lcomm_pair_call;
 
@@ -93,14 +94,15 @@ lcomm_status lcomm_pairs_finish(lcomm_comm *comm);
 
 /* Groups may be nested. Between begin and end, lcomm_pair_group_is_open(). A receive on a stream is
  * put off until the end. The outermost end wants what was put off to be begun, by `begin` in
- * its order, and then waits for all grouped messages. MEMORY; what `begin` returns; an error of the
- * communicator. */
+ * its order, `count` calls, and then waits for all grouped messages. MEMORY; what `begin` returns;
+ * an error of the communicator. */
 lcomm_status lcomm_pair_group_begin(lcomm_comm *comm);
 bool lcomm_pair_group_is_open(const lcomm_comm *comm);
 lcomm_status lcomm_pair_group_put_off(lcomm_comm *comm, const lcomm_pair_call *call);
 lcomm_status lcomm_pair_group_end(lcomm_comm *comm,
                                   lcomm_status (*begin)(lcomm_comm *comm,
-                                                        const lcomm_pair_call *call));
+                                                        const lcomm_pair_call *calls,
+                                                        size_t count));
 
 /* pair_channel.c. Make one, in which nothing waits; NULL without memory for it. Free one of which
  * no message is in flight. */

@@ -33,21 +33,35 @@ static bool make_coder(lcomm_pair_coder *coder) {
   return coder->values && coder->payload;
 }
 
+static lcomm_status create_lossless(const lcomm_pair_message *it, lcomm_lossless **lossless) {
+  uint64_t most = elements_of(it, LCOMM_PAIR_FRAME_PIECE);
+  return lcomm_lossless_create(&it->format, lcomm_payload_size(&it->format, most), lossless);
+}
+
 static lcomm_status make_lossless(lcomm_pair_coder *coder, const lcomm_pair_message *it) {
   lcomm_lossless **lossless = &coder->lossless[it->what.dtype];
   lcomm_format *format = &coder->formats[it->what.dtype];
-  uint64_t most = elements_of(it, LCOMM_PAIR_FRAME_PIECE);
   if (*lossless && lcomm_format_equal(format, &it->format)) {
     return LCOMM_OK;
   }
   lcomm_lossless_destroy(*lossless);
   *lossless = NULL;
   *format = it->format;
-  return lcomm_lossless_create(format, lcomm_payload_size(format, most), lossless);
+  return create_lossless(it, lossless);
 }
 
-lcomm_status lcomm_pair_frame_prepare(lcomm_comm *comm, lcomm_pair_message *it) {
-  lcomm_pair_queue *queue = lcomm_pair_queue_of(comm, it->is_send, it->peer);
+/* A graph keeps its format when the policy changes. */
+static lcomm_status take_lossless(lcomm_pair_coder *coder, lcomm_pair_message *it) {
+  if (it->graph_channel > 0) {
+    return create_lossless(it, &it->lossless);
+  }
+  LCOMM_TRY(make_lossless(coder, it));
+  it->lossless = coder->lossless[it->what.dtype];
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_pair_frame_prepare(lcomm_comm *comm, lcomm_pair_queue *queue,
+                                      lcomm_pair_message *it) {
   if (it->size == 0 || !lcomm_pair_header_is_framed(&it->what)) {
     return LCOMM_OK;
   }
@@ -58,7 +72,7 @@ lcomm_status lcomm_pair_frame_prepare(lcomm_comm *comm, lcomm_pair_message *it) 
     return LCOMM_ERR_MEMORY;
   }
   it->wire = queue->wire;
-  return it->format.zstd ? make_lossless(&comm->pairs->coder, it) : LCOMM_OK;
+  return it->format.zstd ? take_lossless(&comm->pairs->coder, it) : LCOMM_OK;
 }
 
 void lcomm_pair_frames_free(lcomm_comm *comm) {
@@ -122,6 +136,7 @@ static size_t payload_size(const lcomm_pair_message *it, size_t size) {
 /* For stochastic rounding: another number for each piece of all messages. */
 static uint64_t seed_of(const lcomm_comm *comm, const lcomm_pair_message *it, uint32_t piece) {
   uint64_t ranks = (uint64_t)comm->rank << 32 | (uint32_t)it->peer;
+  ranks += (uint64_t)it->graph_channel << 16;
   return ranks * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)it->what.number << 24 ^ piece;
 }
 
@@ -172,8 +187,7 @@ static size_t encode_lossless(lcomm_comm *comm, const lcomm_pair_message *it, si
   lcomm_pair_coder *coder = &comm->pairs->coder;
   LCOMM_ASSERT(lcomm_lossless_bound(&it->format, size) <=
                LCOMM_PAIR_FRAME_ROOM - LCOMM_WIRE_HEADER_SIZE);
-  return lcomm_lossless_encode(coder->lossless[it->what.dtype], comm->kernels, coder->payload, size,
-                               count, stream);
+  return lcomm_lossless_encode(it->lossless, comm->kernels, coder->payload, size, count, stream);
 }
 
 size_t lcomm_pair_frame_write(lcomm_comm *comm, lcomm_pair_message *it, uint32_t piece) {
@@ -204,9 +218,9 @@ static const char *decode_lossless(lcomm_comm *comm, const lcomm_pair_message *i
   lcomm_pair_coder *coder = &comm->pairs->coder;
   const char *why = NULL;
   size_t size = 0;
-  lcomm_status status = lcomm_lossless_decode(coder->lossless[it->what.dtype], comm->kernels,
-                                              stream, (size_t)header->payload_size, header->count,
-                                              coder->payload, LCOMM_PAIR_FRAME_ROOM, &size, &why);
+  lcomm_status status =
+      lcomm_lossless_decode(it->lossless, comm->kernels, stream, (size_t)header->payload_size,
+                            header->count, coder->payload, LCOMM_PAIR_FRAME_ROOM, &size, &why);
   if (status == LCOMM_OK && size != wanted) {
     return "a payload of another size than that of its elements";
   }

@@ -14,8 +14,10 @@ enum {
   LCOMM_PAIR_FRAME_ROOM = LCOMM_PAIR_FRAME_PIECE + (16 << 10) /* of a frame, at most */
 };
 
-/* Make what the message needs; it travels in frames if message->wire is set. MEMORY. */
-lcomm_status lcomm_pair_frame_prepare(lcomm_comm *comm, lcomm_pair_message *message);
+/* Make what the message needs in that queue; it travels in frames if message->wire is set. One of a
+ * graph gets a lossless stage of its own. MEMORY. */
+lcomm_status lcomm_pair_frame_prepare(lcomm_comm *comm, lcomm_pair_queue *queue,
+                                      lcomm_pair_message *message);
 
 /* The memory of a frame, one for each piece of the window. */
 static inline uint8_t *lcomm_pair_frame_at(const lcomm_pair_message *it, uint32_t piece) {

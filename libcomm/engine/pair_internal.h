@@ -13,12 +13,15 @@
 /* float32, float16 and bfloat16, which are encoded. */
 enum { LCOMM_PAIR_CODED_TYPES = 3 };
 
-/* Numbers in pinned memory, which only grow. */
+/* Numbers in pinned memory, which only grow; but those of a message that a graph holds are put back
+ * between its replays, and only that has the last two (pair_recording.h). */
 typedef struct lcomm_pair_numbers {
   uint32_t there; /* how much is in the block: written by the device of a sender, or for that of a
                    * receiver */
-  uint32_t begun; /* a receiver's stream has come to the message */
-  uint32_t left;  /* it has taken all of it */
+  uint32_t begun; /* a receiver's stream has come to the message; in a graph a sender's, too */
+  uint32_t left;  /* it is through */
+  uint32_t free;  /* the message of the replay before is over */
+  uint32_t seen;  /* whoever moves messages has seen `begun` */
 } lcomm_pair_numbers;
 
 /* Pinned memory for one message. */
@@ -29,6 +32,7 @@ typedef struct lcomm_pair_block {
   size_t room;
   uint32_t base;     /* of the numbers of its next message */
   uint32_t end;      /* `left` when its last message is out of it */
+  bool passes;       /* all that a device awaits is there, for good */
   void *came, *done; /* events: a stream of the program has come to it; the device is through */
 } lcomm_pair_block;
 
@@ -76,6 +80,9 @@ struct lcomm_pair_message {
   uint8_t *data;                  /* in memory of the host, pinned or the program's */
   lcomm_channel *channel;         /* NULL: without error feedback */
   uint8_t *wire;                  /* pair_frame.h; NULL: pieces travel as they are */
+  lcomm_lossless *lossless;       /* of frames; NULL: they have no such stage */
+  uint32_t graph_channel;         /* pair_recording.h: its messages have tags of their own; 0: it is
+                                   * in no graph */
   lcomm_pair_block *block;        /* NULL without data on a device */
   uint32_t base;
   bool is_streamed;
@@ -89,8 +96,9 @@ struct lcomm_pair_message {
 
 typedef struct lcomm_pair_queue {
   lcomm_pair_message *first, *last;
-  uint32_t next; /* number of the next message */
-  uint8_t *wire; /* of framed pieces; NULL: none so far */
+  uint32_t next;     /* number of the next message */
+  uint32_t captured; /* messages of this direction of the pair that graphs have got, ever */
+  uint8_t *wire;     /* of framed pieces; NULL: none so far */
 } lcomm_pair_queue;
 
 /* Calls between the begin and the end of a group. */
@@ -128,6 +136,34 @@ static inline lcomm_pair_queue *lcomm_pair_queue_of(const lcomm_comm *comm, bool
                                                     int peer) {
   return is_send ? &comm->pairs->out[peer] : &comm->pairs->in[peer];
 }
+
+/* pair.c. Say what a message is; it is not in a queue before it is appended. */
+void lcomm_pair_describe(lcomm_comm *comm, lcomm_pair_message *message,
+                         const lcomm_pair_call *call);
+void lcomm_pair_append(lcomm_comm *comm, lcomm_pair_queue *queue, lcomm_pair_message *message);
+
+/* The communicator has failed at the begin of a message. */
+lcomm_status lcomm_pair_failed(lcomm_comm *comm, const lcomm_pair_call *call, lcomm_status status);
+
+/* Do what can be done for the first messages of a queue without waiting; for those of two that this
+ * rank sends to itself; end them all, after a failure. */
+lcomm_status lcomm_pair_queue_move(lcomm_comm *comm, lcomm_pair_queue *queue, bool *moved);
+lcomm_status lcomm_pair_queue_move_own(lcomm_comm *comm, lcomm_pair_queue *out,
+                                       lcomm_pair_queue *in, bool *moved);
+void lcomm_pair_queue_cancel(lcomm_comm *comm, lcomm_pair_queue *queue);
+
+/* pair_wait.c: TIMEOUT if the first one's peer has been waited for too long. */
+lcomm_status lcomm_pair_queue_check(lcomm_comm *comm, const lcomm_pair_queue *queue, double now_s);
+
+/* pair_staging.c: pinned memory, numbers and events. In the device's turn; CUDA may wait for the
+ * whole device meanwhile. NULL, and *error: what CUDA has against it, or -1 without memory. */
+lcomm_pair_block *lcomm_pair_block_get(lcomm_comm *comm, int ordinal, uint64_t size, int *error);
+void lcomm_pair_block_free(const lcomm_device_table *table, lcomm_pair_block *block);
+
+/* All pieces between the data on the device and the block, in a stream of work, by numbers from
+ * message->base on. What CUDA has against it, or 0. */
+int lcomm_pair_play_pieces(const lcomm_device_table *table, const lcomm_pair_message *message,
+                           uint8_t *data, void *stream);
 
 /* pair_staging.c: pinned memory for the data of a message, and what its device does. SYSTEM with
  * the thread's sentence. */
@@ -167,7 +203,7 @@ static inline bool lcomm_pair_has(const lcomm_pair_message *it, uint32_t pieces)
 }
 
 static inline void lcomm_pair_gives(const lcomm_pair_message *it, uint32_t pieces) {
-  if (pieces > 0 && it->block) {
+  if (pieces > 0 && it->block && !it->block->passes) {
     __atomic_store_n(&it->block->numbers->there, it->base + pieces, __ATOMIC_RELEASE);
   }
 }

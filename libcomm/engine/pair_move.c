@@ -28,18 +28,21 @@ static const char *encoding(const lcomm_pair_header *header, char text[CODEC_TEX
 }
 
 /* The sentence is the same whichever rank finds it. */
-static lcomm_status other_message(lcomm_comm *comm, int sender, int receiver,
-                                  const lcomm_pair_header *sent,
-                                  const lcomm_pair_header *received) {
+static lcomm_status other_message(lcomm_comm *comm, int sender, const lcomm_pair_header *sent,
+                                  const lcomm_pair_message *receive) {
+  int receiver = comm->rank;
+  const lcomm_pair_header *received = &receive->what;
   char from[96], to[96], by[CODEC_TEXT_MAX], instead[CODEC_TEXT_MAX];
   return lcomm_fail_for(comm, LCOMM_ERR_MISMATCH, receiver,
-                        "message #%u: %s sends %llu %s%s, and %s receives %llu %s%s. The n-th send "
+                        "%s #%u: %s sends %llu %s%s, and %s receives %llu %s%s. The n-th %s "
                         "to a rank and its n-th receive must have the same count, type and codec.",
+                        receive->graph_channel > 0 ? "a captured message, replay" : "message",
                         sent->number, lcomm_comm_who(comm, sender, from, sizeof(from)),
                         (unsigned long long)sent->count, lcomm_dtype_name(sent->dtype),
                         encoding(sent, by), lcomm_comm_who(comm, receiver, to, sizeof(to)),
                         (unsigned long long)received->count, lcomm_dtype_name(received->dtype),
-                        encoding(received, instead));
+                        encoding(received, instead),
+                        receive->graph_channel > 0 ? "captured send" : "send");
 }
 
 static bool are_equal(const lcomm_pair_header *a, const lcomm_pair_header *b) {
@@ -109,7 +112,7 @@ static lcomm_status accept_header(lcomm_comm *comm, lcomm_pair_message *it, size
     return lcomm_pair_malformed(comm, it->peer, "it begins with no header");
   }
   if (!are_equal(&header, &it->what)) {
-    return other_message(comm, it->peer, comm->rank, &header, &it->what);
+    return other_message(comm, it->peer, &header, it);
   }
   bool is_short = lcomm_pair_is_short(&it->what);
   if (size != LCOMM_PAIR_HEADER_SIZE + (is_short ? it->size : 0)) {
@@ -161,7 +164,7 @@ lcomm_status lcomm_pair_move(lcomm_comm *comm, lcomm_pair_message *it, bool *mov
 lcomm_status lcomm_pair_move_own(lcomm_comm *comm, const lcomm_pair_message *out,
                                  lcomm_pair_message *in, bool *moved, bool *over) {
   if (!are_equal(&out->what, &in->what)) {
-    return other_message(comm, comm->rank, comm->rank, &out->what, &in->what);
+    return other_message(comm, comm->rank, &out->what, in);
   }
   while (in->piece < in->pieces && lcomm_pair_has(out, in->piece + 1)) {
     uint8_t *from, *to;

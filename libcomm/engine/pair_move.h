@@ -24,8 +24,9 @@ lcomm_status lcomm_pair_post_pieces(lcomm_comm *comm, lcomm_pair_message *messag
 
 /* pair_transfer.c */
 
-/* Those of a queue follow each other with equal tags. */
+/* Tags; those of graphs have the number of their channel besides (pair_recording.h). */
 enum {
+  LCOMM_PAIR_CHANNEL_SHIFT = 16,
   LCOMM_PAIR_HEADER_TAG = LCOMM_TAG_CONTROL | 32,
   LCOMM_PAIR_REQUEST_TAG = LCOMM_TAG_CONTROL | 33,
   LCOMM_PAIR_PIECE_TAG = LCOMM_TAG_CONTROL | 34

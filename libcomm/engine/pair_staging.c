@@ -38,7 +38,7 @@ static int make_streams(struct lcomm_pairs *pairs, const lcomm_device_table *tab
   return error || pairs->receiving ? error : table->stream.work_create(&pairs->receiving);
 }
 
-static void free_block(const lcomm_device_table *table, lcomm_pair_block *block) {
+void lcomm_pair_block_free(const lcomm_device_table *table, lcomm_pair_block *block) {
   (void)table->event.destroy(block->came);
   (void)table->event.destroy(block->done);
   (void)table->memory.pinned_free(block->numbers);
@@ -76,15 +76,14 @@ static lcomm_pair_block *make_block(struct lcomm_pairs *pairs, int ordinal, uint
   int before = use(table, ordinal);
   *error = make_parts(pairs, table, block);
   if (*error != 0) {
-    free_block(table, block);
+    lcomm_pair_block_free(table, block);
     block = NULL;
   }
   use_again(table, before, ordinal);
   return block;
 }
 
-/* CUDA may wait for the whole device. */
-static lcomm_pair_block *get_block(lcomm_comm *comm, int ordinal, uint64_t size, int *error) {
+lcomm_pair_block *lcomm_pair_block_get(lcomm_comm *comm, int ordinal, uint64_t size, int *error) {
   unsigned depth = lcomm_turn_give(comm);
   lcomm_pair_block *block = make_block(comm->pairs, ordinal, size, error);
   lcomm_turn_take(comm, depth);
@@ -124,7 +123,7 @@ lcomm_status lcomm_pair_stage(lcomm_comm *comm, lcomm_pair_message *message, int
   int error = 0;
   drain(pairs);
   lcomm_pair_block *block = take_idle(pairs, message->size);
-  block = block ? block : get_block(comm, ordinal, message->size, &error);
+  block = block ? block : lcomm_pair_block_get(comm, ordinal, message->size, &error);
   if (!block) {
     return error < 0 ? LCOMM_ERR_MEMORY
                      : lcomm_error_thread(LCOMM_ERR_SYSTEM, "device %d gives no memory: %s",
@@ -141,7 +140,7 @@ lcomm_status lcomm_pair_stage(lcomm_comm *comm, lcomm_pair_message *message, int
 
 void lcomm_pair_unstage(lcomm_comm *comm, lcomm_pair_message *message) {
   lcomm_pair_block **list = message->is_send ? &comm->pairs->idle : &comm->pairs->draining;
-  if (message->block) {
+  if (message->block && message->graph_channel == 0) {
     message->block->next = *list;
     *list = message->block;
     message->block = NULL;
@@ -156,8 +155,8 @@ static int number(const lcomm_device_table *table, void *stream, lcomm_device_nu
   return table->stream.numbers(stream, &it, 1);
 }
 
-static int play_send(const lcomm_device_table *table, const lcomm_pair_message *it,
-                     const uint8_t *data, void *stream) {
+static int send_pieces(const lcomm_device_table *table, const lcomm_pair_message *it,
+                       const uint8_t *data, void *stream) {
   for (uint32_t i = 0; i < it->pieces; i++) {
     uint8_t *at;
     size_t size = lcomm_pair_piece(it, i, &at);
@@ -168,16 +167,29 @@ static int play_send(const lcomm_device_table *table, const lcomm_pair_message *
   return 0;
 }
 
-static int play_receive(const lcomm_device_table *table, const lcomm_pair_message *it,
-                        uint8_t *data, void *stream) {
+static int receive_pieces(const lcomm_device_table *table, const lcomm_pair_message *it,
+                          uint8_t *data, void *stream) {
   lcomm_pair_numbers *numbers = it->block->numbers;
-  LCOMM_DEVICE_TRY(number(table, stream, LCOMM_DEVICE_WRITE, &numbers->begun, it->base + 1));
   for (uint32_t i = 0; i < it->pieces; i++) {
     uint8_t *at;
     size_t size = lcomm_pair_piece(it, i, &at);
     LCOMM_DEVICE_TRY(number(table, stream, LCOMM_DEVICE_AWAIT, &numbers->there, it->base + i + 1));
     LCOMM_DEVICE_TRY(table->copy(data + (at - it->data), at, size, stream));
   }
+  return 0;
+}
+
+int lcomm_pair_play_pieces(const lcomm_device_table *table, const lcomm_pair_message *it,
+                           uint8_t *data, void *stream) {
+  return it->is_send ? send_pieces(table, it, data, stream)
+                     : receive_pieces(table, it, data, stream);
+}
+
+static int play_receive(const lcomm_device_table *table, const lcomm_pair_message *it,
+                        uint8_t *data, void *stream) {
+  lcomm_pair_numbers *numbers = it->block->numbers;
+  LCOMM_DEVICE_TRY(number(table, stream, LCOMM_DEVICE_WRITE, &numbers->begun, it->base + 1));
+  LCOMM_DEVICE_TRY(receive_pieces(table, it, data, stream));
   return number(table, stream, LCOMM_DEVICE_WRITE, &numbers->left, it->base + it->pieces + 1);
 }
 
@@ -187,7 +199,7 @@ static int play(const lcomm_device_table *table, const struct lcomm_pairs *pairs
   void *stream = it->is_send ? pairs->sending : pairs->receiving;
   LCOMM_DEVICE_TRY(table->event.record(it->block->came, call->stream));
   LCOMM_DEVICE_TRY(table->stream.wait(stream, it->block->came));
-  LCOMM_DEVICE_TRY(it->is_send ? play_send(table, it, call->data.data, stream)
+  LCOMM_DEVICE_TRY(it->is_send ? send_pieces(table, it, call->data.data, stream)
                                : play_receive(table, it, call->data.data, stream));
   LCOMM_DEVICE_TRY(table->event.record(it->block->done, stream));
   return table->stream.wait(call->stream, it->block->done);
@@ -225,7 +237,7 @@ static bool free_blocks(const lcomm_device_table *table, lcomm_pair_block *block
   while (block) {
     lcomm_pair_block *next = block->next;
     if (is_through(table, block, end_s)) {
-      free_block(table, block);
+      lcomm_pair_block_free(table, block);
     } else {
       all = false;
     }

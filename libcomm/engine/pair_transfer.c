@@ -26,18 +26,24 @@ lcomm_status lcomm_pair_malformed(lcomm_comm *comm, int peer, const char *why) {
                     lcomm_comm_who(comm, peer, who, sizeof(who)), why);
 }
 
+/* Those of a queue follow each other with equal tags; each message of a graph has a queue. */
+static uint32_t tag_of(const lcomm_pair_message *it, uint32_t tag) {
+  return tag | it->graph_channel << LCOMM_PAIR_CHANNEL_SHIFT;
+}
+
 lcomm_status lcomm_pair_send(lcomm_comm *comm, const lcomm_pair_message *it, uint32_t tag,
                              const void *bytes, size_t size, lcomm_transfer *transfer,
                              bool *posted) {
   lcomm_transport *link = lcomm_comm_link(comm, it->peer);
-  *posted = link->table->send(link, it->peer, tag, bytes, size, transfer) == LCOMM_OK;
+  *posted = link->table->send(link, it->peer, tag_of(it, tag), bytes, size, transfer) == LCOMM_OK;
   return *posted ? LCOMM_OK : link_failed(comm, it->peer);
 }
 
 lcomm_status lcomm_pair_receive(lcomm_comm *comm, const lcomm_pair_message *it, uint32_t tag,
                                 void *bytes, size_t size, lcomm_transfer *transfer, bool *posted) {
   lcomm_transport *link = lcomm_comm_link(comm, it->peer);
-  *posted = link->table->receive(link, it->peer, tag, bytes, size, transfer) == LCOMM_OK;
+  *posted =
+      link->table->receive(link, it->peer, tag_of(it, tag), bytes, size, transfer) == LCOMM_OK;
   return *posted ? LCOMM_OK : link_failed(comm, it->peer);
 }
 

@@ -7,7 +7,7 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/operation.h"
-#include "libcomm/engine/pair_internal.h"
+#include "libcomm/engine/pair_recording.h"
 
 /* ---------------------------------------------------------------- time-outs */
 
@@ -29,7 +29,7 @@ static bool awaits_peer(const lcomm_pair_message *it) {
   return lcomm_pair_has(it, it->piece + (it->piece < it->pieces));
 }
 
-static lcomm_status check_first(lcomm_comm *comm, const lcomm_pair_queue *queue, double now_s) {
+lcomm_status lcomm_pair_queue_check(lcomm_comm *comm, const lcomm_pair_queue *queue, double now_s) {
   char who[96];
   lcomm_pair_message *it = queue->first;
   if (!it || !awaits_peer(it) || !is_awaited(queue)) {
@@ -42,11 +42,14 @@ static lcomm_status check_first(lcomm_comm *comm, const lcomm_pair_queue *queue,
   }
   return lcomm_fail_peer(comm, LCOMM_ERR_TIMEOUT, it->peer,
                          "a %s of %llu %s %s %s has waited for %g s: that rank does not %s. Does "
-                         "every send have a receive? LCOMM_TIMEOUT_S sets the time-out.",
+                         "every send have a receive%s? LCOMM_TIMEOUT_S sets the time-out.",
                          it->is_send ? "send" : "receive", (unsigned long long)it->what.count,
                          lcomm_dtype_name(it->what.dtype), it->is_send ? "to" : "from",
                          lcomm_comm_who(comm, it->peer, who, sizeof(who)), waited_s,
-                         it->is_send ? "receive" : "send");
+                         it->is_send ? "receive" : "send",
+                         it->graph_channel > 0 ? ", captured into a graph and launched as often as "
+                                                 "this one"
+                                               : "");
 }
 
 /* What a rank sends to itself waits for the receive, not for the device that has not come there. */
@@ -56,10 +59,10 @@ lcomm_status lcomm_pairs_check(lcomm_comm *comm) {
     const lcomm_pair_queue *out = lcomm_pair_queue_of(comm, true, peer);
     const lcomm_pair_queue *in = lcomm_pair_queue_of(comm, false, peer);
     bool has_both = peer == comm->rank && in->first;
-    LCOMM_TRY(has_both ? LCOMM_OK : check_first(comm, out, now_s));
-    LCOMM_TRY(check_first(comm, in, now_s));
+    LCOMM_TRY(has_both ? LCOMM_OK : lcomm_pair_queue_check(comm, out, now_s));
+    LCOMM_TRY(lcomm_pair_queue_check(comm, in, now_s));
   }
-  return LCOMM_OK;
+  return lcomm_pair_replays_check(comm, now_s);
 }
 
 /* ----------------------------------------------------------------- requests */
@@ -149,15 +152,13 @@ static lcomm_status wait_for_group(lcomm_comm *comm) {
 
 lcomm_status lcomm_pair_group_end(lcomm_comm *comm,
                                   lcomm_status (*begin)(lcomm_comm *comm,
-                                                        const lcomm_pair_call *call)) {
+                                                        const lcomm_pair_call *calls,
+                                                        size_t count)) {
   lcomm_pair_group *group = &comm->pairs->group;
-  lcomm_status status = LCOMM_OK;
   if (--group->depth > 0) {
     return LCOMM_OK;
   }
-  for (size_t i = 0; i < group->count && status == LCOMM_OK; i++) {
-    status = begin(comm, &group->receives[i]);
-  }
+  lcomm_status status = group->count > 0 ? begin(comm, group->receives, group->count) : LCOMM_OK;
   group->count = 0;
   LCOMM_TRY(status);
   if (!group->is_over) {

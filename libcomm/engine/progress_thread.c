@@ -82,7 +82,7 @@ bool lcomm_engine_progress(lcomm_comm *comm) {
       comm->deferred.start(comm) != LCOMM_OK) {
     return false;
   }
-  if (!lcomm_comm_is_busy(comm) && !comm->recordings.first) {
+  if (!lcomm_comm_is_busy(comm) && !lcomm_comm_has_recordings(comm)) {
     lcomm_links_progress(&comm->links);
     lcomm_control_receive(comm); /* peers that wait ask what this rank does */
   } else if (lcomm_operations_move(comm, &moved) == LCOMM_OK && !moved) {

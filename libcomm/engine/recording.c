@@ -21,6 +21,10 @@ static void release_graph(void *life) {
   atomic_store(&((lcomm_graph_life *)life)->is_over, true);
 }
 
+int lcomm_graph_hold(const lcomm_device_table *table, void *stream, lcomm_graph_life *life) {
+  return table->stream.retain(stream, release_graph, life);
+}
+
 /* -------------------------------------------------------------------- making */
 
 static bool rounds_by_chance(const lcomm_plan *plan) {
@@ -49,7 +53,8 @@ lcomm_status lcomm_recording_make_seed(lcomm_recording *it) {
 static lcomm_status take_lanes(lcomm_run *run, uint64_t capture) {
   int error = 0;
   LCOMM_TRY(lcomm_tape_got(run, "kernels", run->device->table->stream.finish(run->device->stream)));
-  run->tape->lanes = lcomm_lanes_captured(run->comm, run->device->ordinal, capture, &error);
+  run->tape->lanes =
+      lcomm_lanes_captured(&run->comm->recordings.lanes, run->device->ordinal, capture, &error);
   LCOMM_TRY(run->tape->lanes ? LCOMM_OK : lcomm_tape_got(run, "stream", error));
   lcomm_tape_turn_to(run, LCOMM_LANE_ENCODE);
   return LCOMM_OK;
@@ -57,9 +62,8 @@ static lcomm_status take_lanes(lcomm_run *run, uint64_t capture) {
 
 static lcomm_status keep_graph(lcomm_recording *it, void *stream) {
   it->graph = calloc(1, sizeof *it->graph);
-  return it->graph ? lcomm_tape_got(
-                         it->run, "hold of the graph",
-                         it->run->device->table->stream.retain(stream, release_graph, it->graph))
+  return it->graph ? lcomm_tape_got(it->run, "hold of the graph",
+                                    lcomm_graph_hold(it->run->device->table, stream, it->graph))
                    : LCOMM_ERR_MEMORY;
 }
 

@@ -23,6 +23,7 @@
  * Ranks need not begin their replays in one order: each recording has a channel, by which its
  * messages are told apart, and a count of its replays. It is no part of the sequence spaces. */
 
+#include "libcomm/device/device.h"
 #include "libcomm/engine/exec.h"
 
 typedef enum lcomm_recording_state {
@@ -36,6 +37,10 @@ typedef enum lcomm_recording_state {
 typedef struct lcomm_graph_life {
   atomic_bool is_over;
 } lcomm_graph_life;
+
+/* Until the graph that `stream` is captured into is gone, and what was launched of it is over: then
+ * life->is_over. What CUDA has against it, or 0. */
+int lcomm_graph_hold(const lcomm_device_table *table, void *stream, lcomm_graph_life *life);
 
 typedef struct lcomm_recording {
   struct lcomm_recording *next;
@@ -84,6 +89,11 @@ void lcomm_recording_open(lcomm_recording *recording);
 
 /* ------------------------------------------------------------------- replaying */
 
+/* May a device come to a replay, of a call or of a message between two ranks? */
+static inline bool lcomm_comm_has_recordings(const lcomm_comm *comm) {
+  return comm->recordings.first || comm->recordings.pairs;
+}
+
 /* Begin the replays that devices have come to, and end those that are over. */
 lcomm_status lcomm_replays_move(lcomm_comm *comm, bool *moved);
 
@@ -96,7 +106,8 @@ double lcomm_replays_limit_s(const lcomm_comm *comm, double limit_s);
 
 /* ------------------------------------------------------------------------- end */
 
-/* From here on replays pass: after a failure, or before the end. */
+/* From here on replays pass, those of messages between two ranks, too: after a failure, or before
+ * the end. */
 void lcomm_recordings_close(lcomm_comm *comm);
 
 /* Recordings whose graphs are gone are retired. */

@@ -8,6 +8,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/gates.h"
 #include "libcomm/engine/operation.h"
+#include "libcomm/engine/pair_recording.h"
 #include "libcomm/engine/recording.h"
 #include "libcomm/engine/tape.h"
 
@@ -79,13 +80,13 @@ lcomm_status lcomm_replays_move(lcomm_comm *comm, bool *moved) {
       LCOMM_TRY(move_one(it, moved));
     }
   }
-  return LCOMM_OK;
+  return lcomm_pair_replays_move(comm, moved);
 }
 
 /* A replay comes later by a hundredth of the pause before it at most. */
 double lcomm_replays_limit_s(const lcomm_comm *comm, double limit_s) {
   static const double PART = 0.01, LEAST_S = 50e-6, MOST_S = 1e-3;
-  if (!comm->recordings.first) {
+  if (!lcomm_comm_has_recordings(comm)) {
     return limit_s;
   }
   double pause_s = PART * (lcomm_clock_s() - comm->recordings.moved_s);
@@ -119,4 +120,5 @@ void lcomm_recordings_close(lcomm_comm *comm) {
       close_one(it);
     }
   }
+  lcomm_pair_recordings_close(comm);
 }

@@ -7,6 +7,7 @@
 #include "libcomm/base/error.h"
 #include "libcomm/engine/backend.h"
 #include "libcomm/engine/operation.h"
+#include "libcomm/engine/pair_recording.h"
 #include "libcomm/engine/recording.h"
 #include "libcomm/engine/run_device.h"
 #include "libcomm/engine/tape.h"
@@ -26,6 +27,7 @@ void lcomm_run_retire(lcomm_comm *comm, lcomm_run *run) {
 
 void lcomm_runs_free_spent(lcomm_comm *comm) {
   lcomm_recordings_retire(comm);
+  lcomm_pair_recordings_retire(comm);
   while (comm->runs.spent) {
     lcomm_run *run = comm->runs.spent;
     comm->runs.spent = run->cached.next;

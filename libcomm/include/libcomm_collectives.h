@@ -185,8 +185,9 @@ LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
  * time. A replay that fails lets the stream go on, too, and the next call on the communicator says
  * so. Launches that were not over in a stream when lcomm_destroy() is called, and later ones, go
  * through and give no result. Errors besides: ARGUMENT, on all ranks, where no thread can move a
- * rank's messages, and for calls with a residual and messages between two ranks; MISMATCH where
- * ranks capture different calls; neither is the end of the communicator.
+ * rank's messages, and for calls with a residual; MISMATCH where ranks capture different calls;
+ * neither is the end of the communicator. Messages between two ranks can be captured, too, in the
+ * same graph (libcomm_pairs.h).
  *
  * Graphs are launched in one order on all ranks, among each other and among captures and calls
  * that get memory: a launch that one rank has made, and another one has not yet, keeps the first

@@ -86,8 +86,23 @@ LCOMM_API lcomm_status lcomm_group_end(lcomm_comm *comm);
  * kept, in powers of two, as was in flight at once; there it is encoded and decoded by the
  * processor.
  * A send or receive whose other side does not come within the time-out fails the communicator;
- * lcomm_destroy() waits for all. Errors: ARGUMENT, UNSUPPORTED where no thread may move messages,
- * and as above. */
+ * lcomm_destroy() waits for all.
+ *
+ * On a stream that is being captured into a graph they are put there, and each launch of the graph
+ * sends or receives again, any number of times, with what the buffers hold then; in a group, too,
+ * that begins and ends in the capture, and beside collectives. The n-th captured send to a rank is
+ * what its n-th captured receive from this one gets, whichever graphs they are in, and the r-th
+ * launch of the one is for the r-th launch of the other; captured messages and others do not meet.
+ * No rank is asked at the capture, so a message that was captured on one side only is found when it
+ * is launched, by the time-out, and one of another count or type is a MISMATCH then. The codec is
+ * that of the policy at the capture. A captured message has memory of its own, which it gets at the
+ * capture, as a call that gets memory (libcomm_collectives.h), until its graph is gone; of each
+ * one launch is in flight: the stream goes on behind a send when the data was copied, but that
+ * waits until the message of the launch before has left. One of no elements is left out. Graphs are
+ * launched in an order, and end, as libcomm_collectives.h says.
+ * Errors: ARGUMENT, also of lcomm_group_end() where a capture has begun or ended in the group, and
+ * where 8191 messages to a rank, or from it, were captured before; UNSUPPORTED where no thread may
+ * move messages; and as above. */
 LCOMM_API lcomm_status lcomm_send_on_stream(lcomm_comm *comm, const void *data, uint64_t count,
                                             lcomm_dtype dtype, int peer, void *stream);
 LCOMM_API lcomm_status lcomm_receive_on_stream(lcomm_comm *comm, void *data, uint64_t count,
@@ -114,6 +129,7 @@ LCOMM_API lcomm_status lcomm_channel_create(lcomm_comm *comm, int peer, uint64_t
  * feedback where the policy has pipe=CODEC+ef and encodes the message; else without, and what waits
  * in the channel stays there. Several may be in flight: they are encoded in their order. A block of
  * a codec that holds NaN or Inf leaves nothing of these values behind.
+ * In a graph each launch is another message of the channel.
  * Errors: as those; ARGUMENT for a channel that is gone. */
 LCOMM_API lcomm_status lcomm_channel_send(lcomm_channel *channel, const void *data);
 LCOMM_API lcomm_status lcomm_channel_isend(lcomm_channel *channel, const void *data,
@@ -128,7 +144,7 @@ LCOMM_API lcomm_status lcomm_channel_send_on_stream(lcomm_channel *channel, cons
 LCOMM_API lcomm_status lcomm_channel_get(const lcomm_channel *channel, float *values);
 
 /* Forget it, and what waits in it. Local call. Errors: ARGUMENT, STATE while a message of it is in
- * flight. */
+ * flight, or a graph has one. */
 LCOMM_API lcomm_status lcomm_channel_destroy(lcomm_channel *channel);
 
 #ifdef __cplusplus

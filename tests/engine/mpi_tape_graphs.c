@@ -78,18 +78,6 @@ static void replays_follow_each_other_on_the_device(void) {
   free_held(&it);
 }
 
-/* Ranks have to launch in one order where both streams stand in one queue, and where another thread
- * frees memory: it waits for one graph of this rank, and the launch of the other for that thread.
- */
-static bool memory_comes_and_goes(void) {
-  return getenv("EMULATED_CHURN");
-}
-
-static bool need_one_order(void) {
-  const char *queues = getenv("EMULATED_QUEUES");
-  return memory_comes_and_goes() || (queues && strcmp(queues, "1") == 0);
-}
-
 /* In two streams, which ranks launch in another order, both captured at one time. */
 static void two_graphs_go_side_by_side(void) {
   held here, there;

@@ -29,6 +29,7 @@ for queues in 1 8; do
   expect "sums_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape 3
   expect "replays_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_graphs 3
   expect "replays_inside_a_node_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_graphs_node 3
+  expect "replays_of_messages_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_pair_graphs 3
   expect "failures_end_in_${queues}_queues" in_order EMULATED_QUEUES=$queues engine/mpi_tape_failure 2
   expect "buckets_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues tensor/mpi_device_buckets 3
   expect "matrices_are_right_in_${queues}_queues" in_order EMULATED_QUEUES=$queues tensor/mpi_device_lowrank 2
@@ -43,6 +44,9 @@ expect buckets_are_right_when_streams_take_turns in_order EMULATED_TURNS=6 tenso
 expect matrices_are_right_when_streams_take_turns in_order EMULATED_TURNS=6 tensor/mpi_device_lowrank 2
 expect replays_are_right_when_streams_take_turns in_order EMULATED_TURNS=4 engine/mpi_tape_graphs 2
 expect replays_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=8 engine/mpi_tape_graphs 2
+expect replays_of_messages_are_right_when_streams_take_turns in_order EMULATED_TURNS=4 engine/mpi_pair_graphs 2
+expect replays_of_messages_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=8 engine/mpi_pair_graphs 2
+expect replays_of_messages_are_right_where_kernels_wait in_order EMULATED_WITHOUT_WAITS=1 engine/mpi_pair_graphs 3
 expect replays_inside_a_node_are_right_when_streams_take_turns in_order EMULATED_TURNS=4 engine/mpi_tape_graphs_node 2
 expect replays_inside_a_node_are_right_while_memory_comes_and_goes in_order EMULATED_CHURN=8 engine/mpi_tape_graphs_node 2
 expect replays_inside_a_node_are_right_where_kernels_wait in_order EMULATED_WITHOUT_WAITS=1 engine/mpi_tape_graphs_node 3

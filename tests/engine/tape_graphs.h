@@ -8,16 +8,8 @@
 #include <time.h>
 
 #include "libcomm/engine/recording.h"
+#include "tests/engine/graph_launch.h"
 #include "tests/engine/tape_calls.h"
-
-typedef struct launchable {
-  void *graph, *executable;
-} launchable;
-
-static inline void end_capture(launchable *it, void *stream) {
-  check(emulated_capture_end(stream, &it->graph));
-  check(emulated_graph_instantiate(it->graph, &it->executable));
-}
 
 static inline launchable capture_sums(lcomm_comm *comm, const held *it, int first, int end,
                                       int stride) {
@@ -32,20 +24,6 @@ static inline launchable capture_sums(lcomm_comm *comm, const held *it, int firs
 
 static inline void sleep_ms(int ms) {
   nanosleep(&(struct timespec){ms / 1000, (long)(ms % 1000) * 1000000}, NULL);
-}
-
-static inline void launch(const launchable *it, void *stream) {
-  check(emulated_graph_launch(it->executable, stream));
-}
-
-static inline void launch_to_the_end(const launchable *it, void *stream) {
-  launch(it, stream);
-  check(device->stream.finish(stream));
-}
-
-static inline void free_graph(const launchable *it) {
-  check(emulated_executable_destroy(it->executable));
-  check(emulated_graph_destroy(it->graph));
 }
 
 /* Calls until no graph is recorded any more. */

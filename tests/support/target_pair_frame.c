@@ -43,7 +43,9 @@ static lcomm_pair_message *expect(lcomm_comm *comm, uint8_t choice, uint64_t cou
   it->piece_size = LCOMM_PAIR_FRAME_PIECE;
   it->pieces = 1;
   it->data = fuzz_allocate(it->size);
-  fuzz_require(lcomm_pair_frame_prepare(comm, it) == LCOMM_OK, "the test machine has memory");
+  lcomm_pair_queue *queue = lcomm_pair_queue_of(comm, false, it->peer);
+  fuzz_require(lcomm_pair_frame_prepare(comm, queue, it) == LCOMM_OK,
+               "the test machine has memory");
   return it;
 }
 

@@ -97,12 +97,6 @@ ncclResult_t lcomm_nccl_group_start(void) {
   return ncclSuccess;
 }
 
-static bool is_captured_message(const lcomm_nccl_call *call) {
-  bool is_message = call->turn == LCOMM_NCCL_TURN_SENDS || call->turn == LCOMM_NCCL_TURN_RECEIVES;
-  int is_captured = 0;
-  return is_message && lcomm_device_captured(call->stream, &is_captured) == LCOMM_OK && is_captured;
-}
-
 static bool has_several_comms(const lcomm_nccl_items *calls) {
   const lcomm_nccl_call *all = calls->all;
   for (size_t i = 1; i < calls->count; i++) {
@@ -139,14 +133,12 @@ static ncclResult_t make_pass(const lcomm_nccl_items *calls, int turn, uint32_t 
     bool is_now = (int)all[i].turn == turn && all[i].pass == pass;
     ncclResult_t made = is_now ? all[i].make(&all[i]) : ncclSuccess;
     result = result == ncclSuccess ? made : result;
-    *ends = made != ncclSuccess && !is_captured_message(&all[i]);
+    *ends = made != ncclSuccess;
   }
   return result;
 }
 
-/* The first failure ends the group: calls behind it are not made. Messages that are refused because
- * their stream is captured do not end it: other ranks may have none in this group, and the calls of
- * all ranks are captured together. */
+/* The first failure ends the group: calls behind it are not made. */
 static ncclResult_t make_calls(const lcomm_nccl_items *calls) {
   uint32_t passes = number_passes(calls);
   ncclResult_t result = ncclSuccess;

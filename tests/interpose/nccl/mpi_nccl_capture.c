@@ -67,13 +67,8 @@ static void compressed_sums_are_replayed(void) {
 
 static void what_cannot_be_replayed_is_refused(void) {
   world it = begin("net=none");
-  int peer = (mpi_rank + 1) % mpi_size;
   ncclRedOp_t op = ncclSum;
   check(emulated_capture_begin(it.stream));
-  refused(ncclSend(it.from, FEW, ncclInt32, peer, it.comm, it.stream), ncclInvalidArgument,
-          "captured");
-  refused(ncclRecv(it.to, FEW, ncclInt32, peer, it.comm, it.stream), ncclInvalidArgument,
-          "captured");
   fine(ncclRedOpCreatePreMulSum(&op, it.from, ncclFloat32, ncclScalarDevice, it.comm));
   refused(ncclAllReduce(it.from, it.to, FEW, ncclFloat32, op, it.comm, it.stream),
           ncclInvalidArgument, "captured");
@@ -95,27 +90,54 @@ static void messages_go_around(const world *it, int mark) {
   holds(it, it->to, mark + left, 1, FEW);
 }
 
-static void captured_groups_of_messages_are_refused_on_all_ranks(void) {
+/* In groups, and without; calls that are not captured come between. */
+static void messages_are_replayed_with_the_data_of_then(void) {
   world it = begin("net=none");
   int right = (mpi_rank + 1) % mpi_size, left = (mpi_rank + mpi_size - 1) % mpi_size;
+  int *again = it.to + LONGEST;
   messages_go_around(&it, 100);
   check(emulated_capture_begin(it.stream));
   fine(ncclGroupStart());
   fine(ncclRecv(it.to, FEW, ncclInt32, left, it.comm, it.stream));
   fine(ncclSend(it.from, FEW, ncclInt32, right, it.comm, it.stream));
-  refused(ncclGroupEnd(), ncclInvalidArgument, "end the capture before");
-  refused(ncclGather(it.from, it.to, FEW / mpi_size, ncclInt32, 0, it.comm, it.stream),
-          ncclInvalidArgument, "end the capture before");
-  refused(ncclScatter(it.from, it.to, FEW / mpi_size, ncclInt32, 0, it.comm, it.stream),
-          ncclInvalidArgument, "end the capture before");
-  check(emulated_executable_destroy(end_capture(&it)));
-  messages_go_around(&it, 200);
+  fine(ncclGroupEnd());
+  fine(ncclSend(it.to, FEW, ncclInt32, right, it.comm, it.stream));
+  fine(ncclRecv(again, FEW, ncclInt32, left, it.comm, it.stream));
+  void *executable = end_capture(&it);
+  for (int replay = 0; replay < 3; replay++) {
+    messages_go_around(&it, 200 + replay);
+    put(it.from, 10 * replay + mpi_rank, 1, FEW);
+    check(emulated_graph_launch(executable, it.stream));
+    holds(&it, it.to, 10 * replay + left, 1, FEW);
+    holds(&it, again, 10 * replay + (left + mpi_size - 1) % mpi_size, 1, FEW);
+  }
+  check(emulated_executable_destroy(executable));
+  messages_go_around(&it, 300);
   end(&it);
 }
 
-/* Rank 0 sends to the last rank; others have no message. The sum is captured on all ranks, so none
- * of them waits for one that was refused. */
-static void captured_groups_with_a_message_have_their_other_calls(void) {
+static void gathers_and_scatters_are_replayed(void) {
+  enum { PART = FEW / 4 };
+  world it = begin("net=none");
+  int *gathered = it.to, *scattered = it.to + LONGEST;
+  check(emulated_capture_begin(it.stream));
+  fine(ncclGather(it.from, gathered, PART, ncclInt32, 0, it.comm, it.stream));
+  fine(ncclScatter(gathered, scattered, PART, ncclInt32, 0, it.comm, it.stream));
+  void *executable = end_capture(&it);
+  for (int replay = 0; replay < 3; replay++) {
+    put(it.from, replay + mpi_rank, 1, PART);
+    check(emulated_graph_launch(executable, it.stream));
+    holds(&it, scattered, replay + mpi_rank, 1, PART);
+    for (int rank = 0; rank < mpi_size && mpi_rank == 0; rank++) {
+      holds(&it, gathered + rank * PART, replay + rank, 1, PART);
+    }
+  }
+  check(emulated_executable_destroy(executable));
+  end(&it);
+}
+
+/* Rank 0 sends to the last rank; others have no message. The sum is captured on all ranks. */
+static void groups_have_messages_and_sums(void) {
   world it = begin("net=none");
   int last = mpi_size - 1;
   check(emulated_capture_begin(it.stream));
@@ -127,15 +149,16 @@ static void captured_groups_with_a_message_have_their_other_calls(void) {
   if (mpi_rank == last) {
     fine(ncclRecv(it.to + LONGEST, FEW, ncclInt32, 0, it.comm, it.stream));
   }
-  if (mpi_rank == 0 || mpi_rank == last) {
-    refused(ncclGroupEnd(), ncclInvalidArgument, "end the capture before");
-  } else {
-    fine(ncclGroupEnd());
-  }
+  fine(ncclGroupEnd());
   void *executable = end_capture(&it);
-  put(it.from, mpi_rank, 1, FEW);
-  check(emulated_graph_launch(executable, it.stream));
-  holds(&it, it.to, mpi_size * (mpi_size - 1) / 2, mpi_size, FEW);
+  for (int replay = 0; replay < 3; replay++) {
+    put(it.from, replay + mpi_rank, 1, FEW);
+    check(emulated_graph_launch(executable, it.stream));
+    holds(&it, it.to, mpi_size * (mpi_size - 1) / 2 + replay * mpi_size, mpi_size, FEW);
+    if (mpi_rank == last) {
+      holds(&it, it.to + LONGEST, replay, 1, FEW);
+    }
+  }
   check(emulated_executable_destroy(executable));
   messages_go_around(&it, 300);
   end(&it);
@@ -145,8 +168,9 @@ static const mpi_property properties[] = {
     PROPERTY(calls_are_replayed_with_the_data_of_then),
     PROPERTY(compressed_sums_are_replayed),
     PROPERTY(what_cannot_be_replayed_is_refused),
-    PROPERTY(captured_groups_of_messages_are_refused_on_all_ranks),
-    PROPERTY(captured_groups_with_a_message_have_their_other_calls),
+    PROPERTY(messages_are_replayed_with_the_data_of_then),
+    PROPERTY(gathers_and_scatters_are_replayed),
+    PROPERTY(groups_have_messages_and_sums),
     PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
