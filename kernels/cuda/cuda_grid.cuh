@@ -28,6 +28,8 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/cuda_bar.h"
+
 enum { LCOMM_WARP = 32, LCOMM_THREADS_MAX = 256 };
 
 /* All kernels of the module, for whoever loads them before they are launched. */
@@ -71,6 +73,7 @@ __attribute__((weak)) const lcomm_cuda_listed *lcomm_cuda_list; /* one for all f
 
 static inline int lcomm_cuda_launch(const void *kernel, uint32_t blocks, uint32_t threads,
                                     void *stream, void *args) {
+  LCOMM_CUDA_NEED_NO_BAR();
   if (blocks == 0) {
     return 0;
   }
@@ -79,11 +82,13 @@ static inline int lcomm_cuda_launch(const void *kernel, uint32_t blocks, uint32_
 
 /* Fill memory with zeros. */
 static inline int lcomm_cuda_set(void *memory, size_t size, void *stream) {
+  LCOMM_CUDA_NEED_NO_BAR();
   return size ? (int)cudaMemsetAsync(memory, 0, size, (cudaStream_t)stream) : 0;
 }
 
 /* Copy from host memory, which must not change until the stream has done it. */
 static inline int lcomm_cuda_copy_in(void *device, const void *host, size_t size, void *stream) {
+  LCOMM_CUDA_NEED_NO_BAR();
   return size ? (int)cudaMemcpyAsync(device, host, size, cudaMemcpyHostToDevice,
                                      (cudaStream_t)stream)
               : 0;

@@ -182,8 +182,9 @@ void *lcomm_device_memory_of(int ordinal, size_t size, int (*get)(size_t size, v
 const lcomm_device_table *lcomm_device_in_use(void);
 
 /* A thread that must not come to wait for a device, because the device waits for it: from bar to
- * unbar, which takes bar's answer, it calls no function of a table but explain. The emulated device
- * ends a process that does. The threads of this library are barred for good. */
+ * unbar, which takes bar's answer, it calls no function of a table but explain. CUDA's table
+ * answers an error to one that does, before it calls CUDA, and locate HOST; the emulated device
+ * ends its process. The threads of this library are barred for good. */
 bool lcomm_device_bar(void);
 void lcomm_device_unbar(bool before);
 bool lcomm_device_is_barred(void);
@@ -197,6 +198,8 @@ struct lcomm_device_module {
   uint32_t size;    /* LCOMM_DEVICE_MODULE_SIZE: another build may have other tables */
   uint32_t version; /* lcomm_version() of libcomm.so: both come from one build */
   const lcomm_device_table *table;
+  bool (**is_barred)(void); /* what its table asks (lcomm_device_bar), set by who opens it; NULL: it
+                             * asks nothing */
 };
 
 /* Of the structure and the tables behind it. */

@@ -131,6 +131,9 @@ const lcomm_device_table *lcomm_device_module_check(const struct lcomm_device_mo
   if (!is_ours(module, why)) {
     return NULL;
   }
+  if (module->is_barred) {
+    *module->is_barred = lcomm_device_is_barred;
+  }
   int error = module->table->count(&count);
   if (error != 0) {
     explain_failure(module->table, error, why);

@@ -44,8 +44,11 @@ static int fake_version(int *driver, int *runtime) {
 static const lcomm_device_table fake = {
     .name = "fake", .count = fake_count, .explain = fake_explain, .version = fake_version};
 
+static bool (*asked)(void); /* by its table */
+
 static struct lcomm_device_module fitting(void) {
-  return (struct lcomm_device_module){LCOMM_DEVICE_MODULE_SIZE, (uint32_t)lcomm_version(), &fake};
+  return (struct lcomm_device_module){LCOMM_DEVICE_MODULE_SIZE, (uint32_t)lcomm_version(), &fake,
+                                      &asked};
 }
 
 /* The module is refused, and the sentence names both of these. */
@@ -65,6 +68,9 @@ static void module_that_fits_gives_its_table(void **state) {
   (void)state;
   count_error = 0;
   count_result = 2;
+  assert_ptr_equal(lcomm_device_module_check(&module, &why), &fake);
+  assert_ptr_equal(asked, lcomm_device_is_barred);
+  module.is_barred = NULL; /* one that asks nothing */
   assert_ptr_equal(lcomm_device_module_check(&module, &why), &fake);
 }
 
@@ -215,7 +221,7 @@ static bool compile_module(int version) {
           "static int count(int *n) { *n = 3; return 0; }\n"
           "static const lcomm_device_table table = {.name = \"small\", .count = count};\n"
           "const struct lcomm_device_module lcomm_device_module = {\n"
-          "  LCOMM_DEVICE_MODULE_SIZE, %d, &table};\n",
+          "  LCOMM_DEVICE_MODULE_SIZE, %d, &table, 0};\n",
           version);
   return pclose(compiler) == 0;
 }

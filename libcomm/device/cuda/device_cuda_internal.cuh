@@ -3,7 +3,8 @@
 #ifndef LCOMM_DEVICE_CUDA_DEVICE_CUDA_INTERNAL_CUH
 #define LCOMM_DEVICE_CUDA_DEVICE_CUDA_INTERNAL_CUH
 
-/* What the parts of CUDA's table offer to each other. They use the runtime, which
+/* What the parts of CUDA's table offer to each other. Each of its functions but explain begins with
+ * LCOMM_CUDA_NEED_NO_BAR. They use the runtime, which
  * is linked statically and so has errors and a current device of its own, beside
  * those of the program's runtime; both follow the driver's current context. The
  * driver itself is asked where the runtime would make a context just to answer,
@@ -13,6 +14,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/cuda_bar.h"
 #include "libcomm/device/device.h"
 
 /* Headers of CUDA 13 name a later one only, which older drivers lack. */

@@ -45,6 +45,7 @@ static int describe(const void *pointer, lcomm_device_ipc *ipc) {
 }
 
 int lcomm_cuda_ipc_get(const void *pointer, lcomm_device_ipc *ipc) {
+  LCOMM_CUDA_NEED_NO_BAR();
   sharing facts;
   CUcontext popped = NULL;
   memset(ipc, 0, sizeof *ipc);
@@ -76,6 +77,7 @@ static bool is_large_enough(void *memory, uint64_t size) {
 }
 
 int lcomm_cuda_ipc_open(const lcomm_device_ipc *ipc, void **allocation) {
+  LCOMM_CUDA_NEED_NO_BAR();
   cudaIpcMemHandle_t handle;
   memcpy(&handle, ipc->handle, sizeof(handle));
   *allocation = NULL;
@@ -90,10 +92,12 @@ int lcomm_cuda_ipc_open(const lcomm_device_ipc *ipc, void **allocation) {
 }
 
 int lcomm_cuda_ipc_close(void *allocation) {
+  LCOMM_CUDA_NEED_NO_BAR();
   return allocation ? LCOMM_CUDA_ASIDE(cudaIpcCloseMemHandle(allocation)) : 0;
 }
 
 int lcomm_cuda_event_ipc_get(void *event, uint8_t handle[LCOMM_DEVICE_IPC_SIZE]) {
+  LCOMM_CUDA_NEED_NO_BAR();
   cudaIpcEventHandle_t its;
   int error = lcomm_cuda_result(cudaIpcGetEventHandle(&its, (cudaEvent_t)event));
   if (error == 0) {
@@ -103,6 +107,7 @@ int lcomm_cuda_event_ipc_get(void *event, uint8_t handle[LCOMM_DEVICE_IPC_SIZE])
 }
 
 int lcomm_cuda_event_ipc_open(const uint8_t handle[LCOMM_DEVICE_IPC_SIZE], void **event) {
+  LCOMM_CUDA_NEED_NO_BAR();
   cudaIpcEventHandle_t its;
   memcpy(&its, handle, sizeof(its));
   *event = NULL;
@@ -132,6 +137,7 @@ static int switch_on(int device, int peer) {
 }
 
 int lcomm_cuda_peer_access(int device, int peer, bool *possible) {
+  LCOMM_CUDA_NEED_NO_BAR();
   int can = device == peer;
   *possible = false;
   int error = can ? 0 : lcomm_cuda_result(cudaDeviceCanAccessPeer(&can, device, peer));

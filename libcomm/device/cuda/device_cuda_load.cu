@@ -26,6 +26,7 @@ static int load_all(void) {
 }
 
 int lcomm_cuda_load(void) {
+  LCOMM_CUDA_NEED_NO_BAR();
   int device = 0;
   int error = lcomm_cuda_result(cudaGetDevice(&device));
   if (error != 0) {

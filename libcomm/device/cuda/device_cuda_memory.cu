@@ -3,6 +3,8 @@
 
 #include "libcomm/device/cuda/device_cuda_internal.cuh"
 
+#include "libcomm/base/assert.h"
+
 /* The runtime would make a context on some device to answer this. The driver does
  * not, and knows all memory of this process whatever context it belongs to; what
  * it does not know has memory type 0. */
@@ -13,8 +15,10 @@ lcomm_memory_location lcomm_cuda_locate(const void *pointer) {
   int device[2] = {-1, 0};
   void *answers[] = {&type, &is_managed, device};
   lcomm_memory_location place = {LCOMM_MEMORY_HOST, -1};
-  if (!pointer || lcomm_cuda_driver.pointer_attributes(
-                      3, asked, answers, (CUdeviceptr)(uintptr_t)pointer) != CUDA_SUCCESS) {
+  LCOMM_ASSERT(lcomm_cuda_may_call());
+  if (!lcomm_cuda_may_call() || !pointer ||
+      lcomm_cuda_driver.pointer_attributes(3, asked, answers, (CUdeviceptr)(uintptr_t)pointer) !=
+          CUDA_SUCCESS) {
     return place;
   }
   if (type == 0) {
@@ -34,20 +38,24 @@ lcomm_memory_location lcomm_cuda_locate(const void *pointer) {
 
 /* Memory of its own allocation, not of a pool, so that it can be shared. */
 int lcomm_cuda_memory_get(size_t size, void **memory) {
+  LCOMM_CUDA_NEED_NO_BAR();
   *memory = NULL;
   return size ? LCOMM_CUDA_ASIDE(cudaMalloc(memory, size)) : 0;
 }
 
 int lcomm_cuda_memory_free(void *memory) {
+  LCOMM_CUDA_NEED_NO_BAR();
   return memory ? LCOMM_CUDA_ASIDE(cudaFree(memory)) : 0;
 }
 
 int lcomm_cuda_managed_get(size_t size, void **memory) {
+  LCOMM_CUDA_NEED_NO_BAR();
   *memory = NULL;
   return size ? LCOMM_CUDA_ASIDE(cudaMallocManaged(memory, size, cudaMemAttachGlobal)) : 0;
 }
 
 int lcomm_cuda_pinned_get(size_t size, void **memory) {
+  LCOMM_CUDA_NEED_NO_BAR();
   *memory = NULL;
   return size ? LCOMM_CUDA_ASIDE(
                     cudaHostAlloc(memory, size, cudaHostAllocPortable | cudaHostAllocMapped))
@@ -55,11 +63,13 @@ int lcomm_cuda_pinned_get(size_t size, void **memory) {
 }
 
 int lcomm_cuda_pinned_free(void *memory) {
+  LCOMM_CUDA_NEED_NO_BAR();
   return memory ? LCOMM_CUDA_ASIDE(cudaFreeHost(memory)) : 0;
 }
 
 /* Kernels and streams take the address that the host has. */
 int lcomm_cuda_pin(void *memory, size_t size) {
+  LCOMM_CUDA_NEED_NO_BAR();
   void *there = NULL;
   int error = LCOMM_CUDA_ASIDE(
       cudaHostRegister(memory, size, cudaHostRegisterPortable | cudaHostRegisterMapped));
@@ -75,15 +85,18 @@ int lcomm_cuda_pin(void *memory, size_t size) {
 }
 
 int lcomm_cuda_unpin(void *memory) {
+  LCOMM_CUDA_NEED_NO_BAR();
   return memory ? LCOMM_CUDA_ASIDE(cudaHostUnregister(memory)) : 0;
 }
 
 int lcomm_cuda_memory_copy(void *destination, const void *source, size_t size, void *stream) {
+  LCOMM_CUDA_NEED_NO_BAR();
   return size ? LCOMM_CUDA_ASIDE(cudaMemcpyAsync(destination, source, size, cudaMemcpyDefault,
                                                  (cudaStream_t)stream))
               : 0;
 }
 
 int lcomm_cuda_fill(void *memory, int byte, size_t size, void *stream) {
+  LCOMM_CUDA_NEED_NO_BAR();
   return size ? lcomm_cuda_result(cudaMemsetAsync(memory, byte, size, (cudaStream_t)stream)) : 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 int lcomm_cuda_stream_create(void **stream) {
+  LCOMM_CUDA_NEED_NO_BAR();
   *stream = NULL;
   return LCOMM_CUDA_ASIDE(cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking));
 }
@@ -16,6 +17,7 @@ int lcomm_cuda_stream_create(void **stream) {
  * the highest are in others than those of most programs. What a lane waits for is in
  * a queue before it, so a program whose streams share them loses time only. */
 int lcomm_cuda_work_stream_create(void **stream) {
+  LCOMM_CUDA_NEED_NO_BAR();
   int priority = 0;
   *stream = NULL;
   int error = lcomm_cuda_result(cudaDeviceGetStreamPriorityRange(NULL, &priority));
@@ -25,10 +27,12 @@ int lcomm_cuda_work_stream_create(void **stream) {
 }
 
 int lcomm_cuda_stream_destroy(void *stream) {
+  LCOMM_CUDA_NEED_NO_BAR();
   return stream ? LCOMM_CUDA_ASIDE(cudaStreamDestroy((cudaStream_t)stream)) : 0;
 }
 
 int lcomm_cuda_stream_finish(void *stream) {
+  LCOMM_CUDA_NEED_NO_BAR();
   return LCOMM_CUDA_ASIDE(cudaStreamSynchronize((cudaStream_t)stream));
 }
 
@@ -43,6 +47,7 @@ static int capture_of(void *stream, CUstreamCaptureStatus *status, cuuint64_t *c
 /* The legacy stream is never captured, but cannot be used while another stream that
  * waits for it is. */
 int lcomm_cuda_stream_captured(void *stream, uint64_t *capture) {
+  LCOMM_CUDA_NEED_NO_BAR();
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t number = 0;
   *capture = 0;
@@ -58,6 +63,7 @@ int lcomm_cuda_stream_captured(void *stream, uint64_t *capture) {
 }
 
 int lcomm_cuda_stream_retain(void *stream, void (*released)(void *data), void *data) {
+  LCOMM_CUDA_NEED_NO_BAR();
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t number = 0;
   CUgraph graph = NULL;
@@ -76,26 +82,31 @@ int lcomm_cuda_stream_retain(void *stream, void (*released)(void *data), void *d
 }
 
 int lcomm_cuda_event_create(bool for_processes, void **event) {
+  LCOMM_CUDA_NEED_NO_BAR();
   unsigned flags = cudaEventDisableTiming | (for_processes ? cudaEventInterprocess : 0);
   *event = NULL;
   return LCOMM_CUDA_ASIDE(cudaEventCreateWithFlags((cudaEvent_t *)event, flags));
 }
 
 int lcomm_cuda_event_destroy(void *event) {
+  LCOMM_CUDA_NEED_NO_BAR();
   return event ? LCOMM_CUDA_ASIDE(cudaEventDestroy((cudaEvent_t)event)) : 0;
 }
 
 int lcomm_cuda_event_record(void *event, void *stream) {
+  LCOMM_CUDA_NEED_NO_BAR();
   return lcomm_cuda_result(cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream));
 }
 
 int lcomm_cuda_event_query(void *event, bool *over) {
+  LCOMM_CUDA_NEED_NO_BAR();
   int error = LCOMM_CUDA_ASIDE(cudaEventQuery((cudaEvent_t)event));
   *over = error == (int)cudaSuccess;
   return error == (int)cudaErrorNotReady ? 0 : error;
 }
 
 int lcomm_cuda_stream_wait(void *stream, void *event) {
+  LCOMM_CUDA_NEED_NO_BAR();
   return lcomm_cuda_result(cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0));
 }
 
@@ -133,6 +144,7 @@ static int launch_numbers(void *stream, const lcomm_device_number *list, uint32_
 }
 
 int lcomm_cuda_stream_numbers(void *stream, const lcomm_device_number *list, uint32_t count) {
+  LCOMM_CUDA_NEED_NO_BAR();
   enum { AT_ONCE = 64 }; /* the driver takes up to 256 */
   CUstreamBatchMemOpParams tasks[AT_ONCE];
   CUdevice device = 0;
@@ -154,6 +166,7 @@ int lcomm_cuda_stream_numbers(void *stream, const lcomm_device_number *list, uin
 }
 
 int lcomm_cuda_stream_gates(void *stream, const lcomm_device_gate *list, uint32_t count) {
+  LCOMM_CUDA_NEED_NO_BAR();
   lcomm_cuda_gate tasks[LCOMM_CUDA_NUMBERS_MAX];
   int error = 0;
   for (uint32_t done = 0; done < count && error == 0;) {

@@ -11,6 +11,7 @@
 
 /* That there is no device is no error. */
 static int count(int *devices) {
+  LCOMM_CUDA_NEED_NO_BAR();
   *devices = 0;
   int error = lcomm_cuda_result(cudaGetDeviceCount(devices));
   if (error == (int)cudaErrorNoDevice) {
@@ -21,7 +22,10 @@ static int count(int *devices) {
 }
 
 static const char *explain(int error) {
-  return cudaGetErrorString((cudaError_t)error);
+  static const char barred[] = "a thread of libcomm called CUDA that never may, because devices "
+                               "wait for it; this is a fault "
+                               "of libcomm, please report it";
+  return error == LCOMM_CUDA_BARRED ? barred : cudaGetErrorString((cudaError_t)error);
 }
 
 /* 32-bit waits have no attribute of their own; what has the longer ones has them. */
@@ -33,6 +37,7 @@ bool lcomm_cuda_waits_for_values(int device) {
 }
 
 static int describe(int device, lcomm_device_facts *facts) {
+  LCOMM_CUDA_NEED_NO_BAR();
   cudaDeviceProp its;
   memset(facts, 0, sizeof *facts);
   int error = lcomm_cuda_result(cudaGetDeviceProperties(&its, device));
@@ -53,6 +58,7 @@ static int describe(int device, lcomm_device_facts *facts) {
 }
 
 static int version(int *driver, int *runtime) {
+  LCOMM_CUDA_NEED_NO_BAR();
   int error = lcomm_cuda_result(cudaDriverGetVersion(driver));
   return error ? error : lcomm_cuda_result(cudaRuntimeGetVersion(runtime));
 }
@@ -60,6 +66,7 @@ static int version(int *driver, int *runtime) {
 /* The runtime would name device 0 where there is no context, and to use that
  * afterwards would make one there, of some hundred megabytes, in every process. */
 static int current(int *device) {
+  LCOMM_CUDA_NEED_NO_BAR();
   CUcontext context = NULL;
   CUdevice its = LCOMM_DEVICE_NONE;
   int error = (int)lcomm_cuda_driver.context_current(&context);
@@ -83,6 +90,7 @@ static int use_context(int device) {
 }
 
 static int use(int device) {
+  LCOMM_CUDA_NEED_NO_BAR();
   if (device == LCOMM_DEVICE_NONE) {
     return (int)lcomm_cuda_driver.context_set(NULL);
   }
@@ -140,5 +148,6 @@ const struct lcomm_device_module lcomm_device_module = {
     LCOMM_DEVICE_MODULE_SIZE,
     LCOMM_VERSION_MAJOR * 10000 + LCOMM_VERSION_MINOR * 100 + LCOMM_VERSION_PATCH,
     &table,
+    &lcomm_cuda_is_barred,
 };
 }
