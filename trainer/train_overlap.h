@@ -18,13 +18,21 @@
 
 typedef struct overlap {
   double began_s, waiting_s, wire_s; /* of this step; began_s 0: no gradients have left */
-  double communication_s, exposed_s; /* of the steps since overlap_reset() */
+  double communication_s, exposed_s; /* of all steps, until somebody puts them to 0 */
 } overlap;
 
-void overlap_begin(overlap *self, const lcomm_comm *comm);
-void overlap_sent(overlap *self); /* the first time in a step counts */
-void overlap_waits(overlap *self);
-void overlap_ends(overlap *self, const lcomm_comm *comm);
+/* When something of a step happens. */
+typedef struct overlap_moment {
+  double now_s;  /* of a clock that nobody sets, not 0 */
+  double wire_s; /* with a message in flight, so far (lcomm_stats) */
+} overlap_moment;
+
+overlap_moment overlap_now(const lcomm_comm *comm);
+
+void overlap_begin(overlap *self, overlap_moment at);
+void overlap_sent(overlap *self, double now_s); /* the first time in a step counts */
+void overlap_waits(overlap *self, double now_s);
+void overlap_ends(overlap *self, overlap_moment at);
 
 /* 0 to 1, of such times; 1 without communication. */
 double overlap_hidden(double communication_s, double exposed_s);

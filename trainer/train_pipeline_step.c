@@ -2,6 +2,7 @@
  * Copyright the libcomm authors */
 #include <string.h>
 
+#include "trainer/train_clock.h"
 #include "trainer/train_report.h"
 
 /* A step and a test of a training whose model is shared out over stages. */
@@ -91,7 +92,7 @@ static int check_stages(training *self, lcomm_status status, failure *why) {
 
 static int average(training *self, failure *why) {
   lcomm_comm *replicas = self->pipe.replicas;
-  overlap_begin(&self->overlap, replicas);
+  overlap_begin(&self->overlap, overlap_now(replicas));
   gradients_begin(&self->gradients);
   if (self->sum) {
     self->net.on->clear(self->sum, self->net.weight_count * sizeof(float));
@@ -99,9 +100,9 @@ static int average(training *self, failure *why) {
   if (check_stages(self, run_batches(self), why)) {
     return -1;
   }
-  overlap_waits(&self->overlap);
+  overlap_waits(&self->overlap, now_s());
   lcomm_status status = gradients_wait(&self->gradients);
-  overlap_ends(&self->overlap, replicas);
+  overlap_ends(&self->overlap, overlap_now(replicas));
   if (peers_check(replicas, status, "averaging the gradients of a stage", why)) {
     return -1;
   }

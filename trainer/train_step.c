@@ -2,6 +2,7 @@
  * Copyright the libcomm authors */
 
 #include "trainer/train.h"
+#include "trainer/train_clock.h"
 #include "trainer/train_report.h"
 
 /* One step of a training, and one test.
@@ -61,7 +62,7 @@ void training_send_gradients(void *context, int first, int count) {
   if (self->deal.accumulate > 1 && self->net.gradients) {
     self->net.on->mean(self->net.gradients + begin, self->sum + begin, share, end - begin);
   }
-  overlap_sent(&self->overlap);
+  overlap_sent(&self->overlap, now_s());
   if (is_sharded(self)) {
     shard_ready(&self->shard, first, count);
   } else {
@@ -85,22 +86,22 @@ static double accumulate(training *self) {
 /* Backward of the last batch, and the averages. `spoilt`: they hold NaN or Inf. */
 static lcomm_status average(training *self, bool *spoilt) {
   lcomm_status status;
-  overlap_begin(&self->overlap, gradients_comm(self));
+  overlap_begin(&self->overlap, overlap_now(gradients_comm(self)));
   if (is_sharded(self)) {
     shard_begin(&self->shard, self->scale.factor);
     model_backward(&self->net, self->deal.batch, training_send_gradients, self);
     late_computed(self);
-    overlap_waits(&self->overlap);
+    overlap_waits(&self->overlap, now_s());
     status = shard_wait(&self->shard, self->discards, spoilt);
   } else {
     gradients_begin(&self->gradients);
     model_backward(&self->net, self->deal.batch, training_send_gradients, self);
     late_computed(self);
-    overlap_waits(&self->overlap);
+    overlap_waits(&self->overlap, now_s());
     status = gradients_wait(&self->gradients);
     *spoilt = lcomm_tensors_not_finite(gradients_comm(self)) > 0;
   }
-  overlap_ends(&self->overlap, gradients_comm(self));
+  overlap_ends(&self->overlap, overlap_now(gradients_comm(self)));
   return status;
 }
 

@@ -195,19 +195,54 @@ static void compressed_shards_train_alike(void) {
           "net=int8+ef min=4K", 3, 1e-3);
 }
 
-static void shards_of_a_device_have_the_bits_of_the_whole(void) {
-  static const char *const shards[] = {"optimizer", "gradients"};
-  static const char line[] =
-      "--model=mlp --data=builtin --images=512 --epochs=1 --optimizer=lamb --clip=0.5";
+static void have_the_bits_of_the_whole(const char *precision, const char *const *shards,
+                                       int count) {
+  char line[128], sharded[160];
+  snprintf(line, sizeof line,
+           "--model=mlp --data=builtin --images=512 --epochs=1 --optimizer=lamb --clip=0.5 "
+           "--precision=%s",
+           precision);
   end whole = train_on(DEVICE_CUDA, line, "net=none", 3);
-  for (int i = 0; i < 2; i++) {
-    char sharded[160];
+  for (int i = 0; i < count; i++) {
     snprintf(sharded, sizeof sharded, "%s --shard=%s", line, shards[i]);
     end parts = train_on(DEVICE_CUDA, sharded, "net=none", 3);
-    require(parts.hash == whole.hash, "--shard %s: the weights are others", shards[i]);
+    require(parts.hash == whole.hash, "%s, --shard %s: the weights are others", precision,
+            shards[i]);
     free(parts.weights);
   }
   free(whole.weights);
+}
+
+static void shards_of_a_device_have_the_bits_of_the_whole(void) {
+  static const char *const shards[] = {"optimizer", "gradients"};
+  have_the_bits_of_the_whole("fp32", shards, 2);
+  have_the_bits_of_the_whole("bf16", shards, 1);
+  have_the_bits_of_the_whole("fp16", shards + 1, 1);
+}
+
+/* What a rank sends other nodes in two steps, gradients and weights. */
+static uint64_t sent_of_shards(const char *precision) {
+  char line[128];
+  training self;
+  lcomm_stats before, after;
+  snprintf(line, sizeof line,
+           "--model=mlp --data=builtin --images=512 --epochs=1 --shard=gradients --precision=%s",
+           precision);
+  options chosen = options_of(DEVICE_CUDA, line, "net=none");
+  begin(&chosen, &self);
+  require(lcomm_stats_get(self.comm, &before) == LCOMM_OK, "statistics");
+  step_times(&self, 2);
+  require(lcomm_stats_get(self.comm, &after) == LCOMM_OK, "statistics");
+  end made = finish(&self);
+  free(made.weights);
+  return after.sent_bytes[LCOMM_LINK_NET] - before.sent_bytes[LCOMM_LINK_NET];
+}
+
+/* Gradients leave, and weights come back, in the type that the model computes with. */
+static void shards_of_16_bits_send_half_the_bytes(void) {
+  uint64_t wide = sent_of_shards("fp32"), half = sent_of_shards("bf16");
+  require(half > 0 && 2 * half < wide + wide / 20, "%llu bytes, as float32 %llu",
+          (unsigned long long)half, (unsigned long long)wide);
 }
 
 static void a_cnn_trains_alike(void) {
@@ -285,6 +320,7 @@ int main(int argc, char **argv) {
       PROPERTY(shards_of_ranks_of_one_node_train_alike),
       PROPERTY(compressed_shards_train_alike),
       PROPERTY(shards_of_a_device_have_the_bits_of_the_whole),
+      PROPERTY(shards_of_16_bits_send_half_the_bytes),
       PROPERTY(so_does_one_of_shards),
       PROPERTY(a_cnn_trains_alike),
       PROPERTY(a_gpt_trains_alike),
