@@ -44,8 +44,7 @@ static int check_folder(const char *option, const char *folder, failure *why) {
                             option, LONGEST);
 }
 
-/* What one rank alone has, a part of the optimiser or the figures of a plot, is lost with it;
- * tensors of a device do not go over to another communicator. */
+/* What one rank alone has, a part of the optimiser or the figures of a plot, is lost with it. */
 static int check_elastic(const options *made, failure *why) {
   if (!is_elastic(made)) {
     return 0;
@@ -54,11 +53,6 @@ static int check_elastic(const options *made, failure *why) {
     return failure_set_common(why, EXIT_SETUP,
                               "--elastic does not go with --shard: what a lost rank keeps of the "
                               "optimiser would be lost");
-  }
-  if (made->device != DEVICE_CPU) {
-    return failure_set_common(why, EXIT_SETUP,
-                              "--elastic goes with --device cpu only: tensors on a device are not "
-                              "carried over when a rank is lost");
   }
   if (made->plot) {
     return failure_set_common(why, EXIT_SETUP,

@@ -70,12 +70,13 @@ static int send_vectors(training *self, failure *why) {
   checkpoint_vectors vectors = checkpoint_vectors_of(self);
   size_t count = self->net.statistics_count;
   lcomm_status status = LCOMM_OK;
+  self->net.on->finish(); /* a device may still be at work on them */
   for (int i = 0; i < vectors.count && status == LCOMM_OK; i++) {
     status =
         lcomm_broadcast(self->comm, vectors.values[i], self->net.weight_count, LCOMM_FLOAT32, 0);
   }
   if (status == LCOMM_OK && count > 0) {
-    memcpy(self->statistics, self->net.statistics, count * sizeof(float));
+    self->net.on->read(self->statistics, self->net.statistics, count * sizeof(float));
     status = lcomm_broadcast(self->comm, self->statistics, count, LCOMM_FLOAT32, 0);
   }
   return peers_check(self->comm, status, "telling newcomers the weights", why);
@@ -129,6 +130,7 @@ int welcome_be_told(training *self, failure *why) {
   if (send_vectors(self, why)) {
     return -1;
   }
-  memcpy(self->net.statistics, self->statistics, self->net.statistics_count * sizeof(float));
+  self->net.on->write(self->net.statistics, self->statistics,
+                      self->net.statistics_count * sizeof(float));
   return training_register(self, why);
 }

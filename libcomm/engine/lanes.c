@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "libcomm/device/device.h"
+#include "libcomm/engine/device_turn.h"
 
 static void destroy(lcomm_lanes *lanes) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
@@ -57,6 +58,24 @@ const lcomm_lanes *lcomm_lanes_of(lcomm_comm *comm, int ordinal, lcomm_sequence_
     comm->runs.lanes = lanes;
   }
   return lanes;
+}
+
+static void finish(const lcomm_lanes *lanes) {
+  const lcomm_device_table *table = lcomm_device_get(NULL);
+  int before = lanes->ordinal;
+  (void)lcomm_device_enter(table, lanes->ordinal, &before);
+  for (int i = 0; i < LCOMM_LANE_COUNT; i++) {
+    (void)table->stream.finish(lanes->stream[i]);
+  }
+  (void)table->use(before);
+}
+
+void lcomm_lanes_finish(lcomm_comm *comm) {
+  unsigned depth = comm->runs.lanes ? lcomm_turn_give(comm) : 0;
+  for (const lcomm_lanes *it = comm->runs.lanes; it; it = it->next) {
+    finish(it);
+  }
+  lcomm_turn_take(comm, depth);
 }
 
 /* ---------------------------------------------------------------- captured */

@@ -34,6 +34,11 @@ const lcomm_lanes *lcomm_lanes_of(lcomm_comm *comm, int ordinal, lcomm_sequence_
 const lcomm_lanes *lcomm_lanes_captured(lcomm_lanes **all, int ordinal, uint64_t capture,
                                         int *error);
 
+/* Wait until devices are through with all that was put there, calls and buckets: the host reads and
+ * writes what they worked with. The caller has entered the communicator, and gives up its turn
+ * meanwhile; what lanes wait for comes, or all has failed. */
+void lcomm_lanes_finish(lcomm_comm *comm);
+
 /* Part of lcomm_comm_free, after the runs. */
 void lcomm_lanes_free(lcomm_comm *comm);
 

@@ -120,13 +120,17 @@ LCOMM_API lcomm_status lcomm_shrunk_get(const lcomm_comm *comm, lcomm_shrunk *sh
  * A communicator may be shrunk again and again, down to one rank. A child that a rank has forked
  * and that outlives it keeps its port open: then the rank is taken for one that is silent.
  *
+ * Tensors on a device, and residuals whose calls had buffers there, go over like those on the host.
+ * The call waits until the device is through with what libcomm has put there, and with what that
+ * waits for: streams in which tensors were reported, or calls made, wait for nothing that the
+ * calling thread does later.
+ *
  * comm   stays, failed, without tensors and residuals, and is the caller's to destroy, at any time;
  * requests of it can still be waited for, and return its error. It can be shrunk once. No other
  *        thread uses it or its tensors meanwhile
  * next   receives the communicator, owned by the caller: lcomm_destroy()
- * Errors: ARGUMENT; UNSUPPORTED (it is not elastic, or was shrunk already; it has tensors on a
- * device, or residuals whose calls had buffers there, which are not carried over, or more than
- * 65536 residuals); STATE (nothing has failed, or not for a lost rank); TIMEOUT (too few ranks
+ * Errors: ARGUMENT; UNSUPPORTED (it is not elastic, or was shrunk already, or has more than 65536
+ * residuals); STATE (nothing has failed, or not for a lost rank); TIMEOUT (too few ranks
  * came, or they could not agree in time), MISMATCH (another job meets there), and those of
  * lcomm_create(). After an error `comm` can be destroyed, and, but for UNSUPPORTED, the call be
  * tried again. */

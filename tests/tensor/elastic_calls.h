@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "libcomm/tensor/residual_carry.h"
+#include "tests/tensor/elastic_memory.h"
 
 enum { LAYERS = 3, SCATTERED = 2, WIDEST = 20000 };
 
@@ -68,14 +69,14 @@ static inline bool make_residuals(calls *c, bool are_even) {
 
 static inline bool begin_calls(calls *c, const crew *all, int seat, const char *policy,
                                report *mine) {
-  *c = (calls){.seat = seat, .mine = mine, .layers = calloc(LAYERS, sizeof(layer))};
+  *c = (calls){.seat = seat, .mine = mine, .layers = elastic_memory_get(LAYERS * sizeof(layer))};
   c->comm = create_elastic(all, seat, policy, mine);
   return c->comm && make_residuals(c, false);
 }
 
 static inline void end_calls(calls *c) {
   lcomm_destroy(c->comm);
-  free(c->layers);
+  elastic_memory_free(c->layers);
 }
 
 /* ------------------------------------------------------------------ a call */

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "libcomm/tensor/bucket.h"
+#include "tests/tensor/elastic_memory.h"
 
 enum { TENSORS = 3, LONGEST = 30000 };
 
@@ -46,7 +47,7 @@ static inline bool add_tensors(training *t) {
   static const char *const names[TENSORS] = {"first", "small", "last"};
   bool good = t->comm != NULL;
   for (int k = 0; good && k < TENSORS; k++) {
-    t->data[k] = calloc(tensor_counts[k], sizeof(float));
+    t->data[k] = elastic_memory_get(tensor_counts[k] * sizeof(float));
     t->weights[k] = calloc(tensor_counts[k], sizeof(float));
     t->kept[k] = calloc(tensor_counts[k], sizeof(float));
     good = lcomm_tensor_add_shaped(t->comm, names[k], t->data[k], tensor_rows[k],
@@ -65,7 +66,7 @@ static inline bool begin_training(training *t, const crew *c, int rank, const ch
 static inline void end_training(training *t) {
   lcomm_destroy(t->comm);
   for (int k = 0; k < TENSORS; k++) {
-    free(t->data[k]);
+    elastic_memory_free(t->data[k]);
     free(t->weights[k]);
     free(t->kept[k]);
   }

@@ -121,7 +121,7 @@ static bool found(calls *c, const crew *all, int rank, report *mine) {
 }
 
 static bool come(calls *c, const crew *all, int rank, report *mine) {
-  *c = (calls){.seat = rank, .mine = mine, .layers = calloc(LAYERS, sizeof(layer))};
+  *c = (calls){.seat = rank, .mine = mine, .layers = elastic_memory_get(LAYERS * sizeof(layer))};
   c->comm = join_elastic(all, mine);
   return c->comm && make_residuals(c, true) && call_on(c, 0);
 }
@@ -184,13 +184,13 @@ static void lose_before_the_first_call(const crew *all, int rank, report *mine) 
   if (rank < founders) {
     crew early = *all;
     early.size = founders;
-    c = (calls){.seat = rank, .mine = mine, .layers = calloc(LAYERS, sizeof(layer))};
+    c = (calls){.seat = rank, .mine = mine, .layers = elastic_memory_get(LAYERS * sizeof(layer))};
     c.comm = create_elastic(&early, rank, policy, mine);
     good = c.comm && lcomm_residual_create(c.comm, 10, LCOMM_SUM, &first) == LCOMM_OK &&
            make_residuals(&c, false) && lcomm_residual_destroy(first) == LCOMM_OK &&
            work_until_they_come(&c, all) && sum_kept(&c) && go_on(&c);
   } else {
-    c = (calls){.seat = rank, .mine = mine, .layers = calloc(LAYERS, sizeof(layer))};
+    c = (calls){.seat = rank, .mine = mine, .layers = elastic_memory_get(LAYERS * sizeof(layer))};
     c.comm = join_elastic(all, mine);
     good = c.comm && make_residuals(&c, true);
   }

@@ -11,6 +11,7 @@
 #include "libcomm/bootstrap/elastic/shrink.h"
 #include "libcomm/call/call.h"
 #include "libcomm/engine/entry.h"
+#include "libcomm/engine/lanes.h"
 #include "libcomm/engine/pair.h"
 #include "libcomm/tensor/bucket.h"
 
@@ -43,6 +44,7 @@ static lcomm_status check(lcomm_comm *comm) {
                         "residual, that shares out what ranks remember has not been made; call it "
                         "after that");
   }
+  lcomm_lanes_finish(comm);
   return LCOMM_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/bootstrap/elastic/shrink.h"
 #include "libcomm/engine/entry.h"
+#include "libcomm/engine/lanes.h"
 #include "libcomm/engine/operation.h"
 #include "libcomm/include/libcomm_elastic.h"
 #include "libcomm/tensor/bucket.h"
@@ -37,14 +38,6 @@ static lcomm_status check_failure(lcomm_comm *comm) {
                       sentence);
 }
 
-static bool is_on_device(const lcomm_comm *comm) {
-  bool any = lcomm_memory_is_on_device(comm->tensors->location);
-  for (const lcomm_residual *it = comm->residuals->first; it; it = it->next) {
-    any |= lcomm_memory_is_on_device(it->ef.request.location);
-  }
-  return any;
-}
-
 lcomm_status lcomm_shrink_check(lcomm_comm *comm, const char *call) {
   if (!comm->bootstrap.reunion) {
     return lcomm_refuse(
@@ -54,12 +47,6 @@ lcomm_status lcomm_shrink_check(lcomm_comm *comm, const char *call) {
             ? "it has gone on already, as another one"
             : "make it by lcomm_create_env with LCOMM_ELASTIC=on on all ranks; parts of a "
               "communicator, and those of MPI, whose launcher ends a job when a rank dies, cannot");
-  }
-  if (is_on_device(comm)) {
-    return lcomm_refuse(comm, LCOMM_ERR_UNSUPPORTED,
-                        "%s: tensors on a device, and residuals whose calls had buffers there, are "
-                        "not carried over; destroy the communicator, or the residuals first",
-                        call);
   }
   if (lcomm_residuals_count(comm) > LCOMM_REUNION_RESIDUALS) {
     return lcomm_refuse(comm, LCOMM_ERR_UNSUPPORTED,
@@ -127,6 +114,7 @@ static lcomm_status shrink(lcomm_comm *comm, lcomm_comm **next) {
   }
   LCOMM_TRY(lcomm_shrink_check(comm, "lcomm_shrink"));
   (void)lcomm_operations_move(comm, &moved); /* cancels what is in flight */
+  lcomm_lanes_finish(comm);
   LCOMM_TRY(lcomm_residuals_break_off(comm));
   return lcomm_shrink_make(comm, "lcomm_shrink", next);
 }
