@@ -131,9 +131,19 @@ static bool is_watched(const lcomm_comm *comm, const lcomm_call *call) {
          (call->op_kind == LCOMM_OP_KIND_CALL || call->op_kind == LCOMM_OP_KIND_EF);
 }
 
+static lcomm_status start_apart(const lcomm_call *call, lcomm_run *run, lcomm_request *handle) {
+  lcomm_call_sum *sum = NULL;
+  LCOMM_TRY(call->keeper->start(call->owner, call, run, &sum));
+  *handle = (lcomm_request){.internal = sum, .state = LCOMM_REQUEST_SUM};
+  return LCOMM_OK;
+}
+
 static lcomm_status start_found(lcomm_comm *comm, lcomm_call *call, lcomm_request *handle) {
   lcomm_run *run = NULL;
   LCOMM_TRY(find_run(comm, call, &run));
+  if (call->keeper && call->keeper->is_apart(call->owner, call)) {
+    return start_apart(call, run, handle);
+  }
   if (is_watched(comm, call)) {
     call->watched_hash = run->plan->automatic.allowed ? run->plan->hash : 0;
     lcomm_call_watch_start(comm, call);

@@ -9,10 +9,21 @@
 #include "libcomm/engine/operation.h"
 
 /* lcomm_request.state: of one that was waited for `internal` is NULL, `status` its result; of a
- * message between two ranks `internal` is that, else an operation. */
-enum { LCOMM_REQUEST_OVER = 1, LCOMM_REQUEST_PAIR = 2 };
+ * message between two ranks `internal` is that, of a sum that no operation makes it is a
+ * lcomm_call_sum, else an operation. */
+enum { LCOMM_REQUEST_OVER = 1, LCOMM_REQUEST_PAIR = 2, LCOMM_REQUEST_SUM = 3 };
 
 struct lcomm_call;
+
+/* A sum that no operation makes, as its request sees it: wait for its result; is that here? Then
+ * the request is over, by the status of these: end it, with what is not finite in the result.
+ * Inside the communicator, whose errors they return. */
+typedef struct lcomm_call_sum {
+  lcomm_comm *comm;
+  lcomm_status (*wait)(struct lcomm_call_sum *sum);
+  lcomm_status (*test)(struct lcomm_call_sum *sum, bool *is_here);
+  lcomm_status (*end)(struct lcomm_call_sum *sum, lcomm_status status, uint64_t *not_finite);
+} lcomm_call_sum;
 
 /* Who keeps a run, and more, from call to call: a residual. */
 typedef struct lcomm_call_keeper {
@@ -22,6 +33,11 @@ typedef struct lcomm_call_keeper {
    * and lcomm_run_leave: what is staged in is to be changed. */
   void (*begin)(void *owner, lcomm_operation *operation);
   lcomm_status (*amend)(void *owner, lcomm_run *run);
+  /* Does no operation make this sum? Then start it instead of one; its run stages the data. Errors
+   * of the communicator. */
+  bool (*is_apart)(const void *owner, const struct lcomm_call *call);
+  lcomm_status (*start)(void *owner, const struct lcomm_call *call, lcomm_run *run,
+                        lcomm_call_sum **sum);
 } lcomm_call_keeper;
 
 typedef struct lcomm_call {

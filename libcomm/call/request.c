@@ -60,6 +60,25 @@ static lcomm_status wait_for_message(lcomm_comm *comm, lcomm_request *request) {
   return collect_message(comm, request);
 }
 
+static bool is_apart(const lcomm_request *request) {
+  return request->internal && request->state == LCOMM_REQUEST_SUM;
+}
+
+static lcomm_status collect_sum(lcomm_request *request, lcomm_status status) {
+  lcomm_call_sum *sum = request->internal;
+  uint64_t not_finite = 0;
+  status = sum->end(sum, status, &not_finite);
+  *request =
+      (lcomm_request){.state = LCOMM_REQUEST_OVER, .status = status, .not_finite = not_finite};
+  return status;
+}
+
+static lcomm_status wait_for_sum(lcomm_comm *comm, lcomm_request *request) {
+  lcomm_call_sum *sum = request->internal;
+  LCOMM_TRY(lcomm_check_owner(comm, sum->comm, "lcomm_wait", "request"));
+  return collect_sum(request, sum->wait(sum));
+}
+
 static lcomm_status wait_for(lcomm_comm *comm, lcomm_request *request) {
   lcomm_operation *operation = request->internal;
   if (!operation) {
@@ -67,6 +86,9 @@ static lcomm_status wait_for(lcomm_comm *comm, lcomm_request *request) {
   }
   if (is_message(request)) {
     return wait_for_message(comm, request);
+  }
+  if (is_apart(request)) {
+    return wait_for_sum(comm, request);
   }
   LCOMM_TRY(lcomm_check_owner(comm, operation->run->comm, "lcomm_wait", "request"));
   lcomm_call_watch_wait(operation);
@@ -125,6 +147,19 @@ static lcomm_status test_message(lcomm_comm *comm, lcomm_request *request, int *
   return *over ? collect_message(comm, request) : LCOMM_OK;
 }
 
+static lcomm_status test_sum(lcomm_comm *comm, lcomm_request *request, int *done) {
+  lcomm_call_sum *sum = request->internal;
+  bool is_here = false;
+  LCOMM_TRY(lcomm_check_owner(comm, sum->comm, "lcomm_test", "request"));
+  (void)move_on(comm); /* a failure is found by what follows */
+  lcomm_status status = sum->test(sum, &is_here);
+  if (status == LCOMM_OK && !is_here) {
+    keep_waiting(comm);
+  }
+  *done = is_here || status != LCOMM_OK;
+  return *done ? collect_sum(request, status) : LCOMM_OK;
+}
+
 static lcomm_status test(lcomm_comm *comm, lcomm_request *request, int *done) {
   lcomm_operation *operation = request->internal;
   if (!operation) {
@@ -133,6 +168,9 @@ static lcomm_status test(lcomm_comm *comm, lcomm_request *request, int *done) {
   }
   if (is_message(request)) {
     return test_message(comm, request, done);
+  }
+  if (is_apart(request)) {
+    return test_sum(comm, request, done);
   }
   LCOMM_TRY(lcomm_check_owner(comm, operation->run->comm, "lcomm_test", "request"));
   lcomm_call_watch_wait(operation);

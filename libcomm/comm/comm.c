@@ -23,7 +23,7 @@
 #include "libcomm/observe/capture.h"
 #include "libcomm/shards/shards.h"
 #include "libcomm/tensor/bucket.h"
-#include "libcomm/tensor/residual.h"
+#include "libcomm/tensor/residual_quorum.h"
 
 /* --------------------------------------------------------------- queries */
 
@@ -147,7 +147,8 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
 static void stop(lcomm_comm *comm) {
   lcomm_siblings_remove(comm);
   lcomm_progress_thread_stop(comm);
-  if (lcomm_comm_is_busy(comm) && atomic_load(&comm->errors.status) == LCOMM_OK) {
+  bool is_busy = lcomm_comm_is_busy(comm) || lcomm_residual_quorums_are_busy(comm);
+  if (is_busy && atomic_load(&comm->errors.status) == LCOMM_OK) {
     lcomm_fail(comm, LCOMM_ERR_ABORTED,
                "lcomm_destroy was called with operations in flight; wait for them first");
   }

@@ -183,7 +183,7 @@ lcomm_status lcomm_ef_move(lcomm_ef *ef, lcomm_memory_location location) {
 /* Can what is kept here stay under the new policy? */
 static bool fits_policy(const lcomm_ef *ef, const lcomm_plan *plan) {
   lcomm_feedback_state *feedback = ef->state.feedback;
-  if (!feedback) {
+  if (!feedback || ef->keeps_all) {
     return true;
   }
   if (!lcomm_feedback_fits(feedback, plan) ||

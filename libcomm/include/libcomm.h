@@ -167,7 +167,8 @@
  *   step=CALLS    plain calls with error feedback that make up a training step
  *                 on one communicator, for interposers, which have to find out which
  *                 buffer is which, 1 to 4096            (default: found out)
- *   quorum=K, quorum=N%  sums of tensors do not wait for the slowest: each rank
+ *   quorum=K, quorum=N%  sums of tensors, and all-reduces with a residual
+ *                 (libcomm_residuals.h), do not wait for the slowest: each rank
  *                 owns a piece of a bucket, and sums what K ranks, or N percent of
  *                 all, have sent and what comes LATE ms after that. LCOMM_AVG divides
  *                 by the number that it used, LCOMM_SUM is the sum of those. Results
@@ -177,8 +178,8 @@
  *                 their codec leaves out, with +ef or without. lcomm_behind() says
  *                 that a rank had better skip steps, lcomm_lateness_get() who is
  *                 late; rank 0 logs who was in 50 sums in a row. For float32,
- *                 float16 and bfloat16 tensors of the host; all other calls, those with
- *                 a residual too, wait for all ranks. Ranks on the owner's node send
+ *                 float16 and bfloat16 tensors of the host; plain calls and
+ *                 reduce-scatters wait for all ranks. Ranks on the owner's node send
  *                 exactly. Each communicator has a progress thread more. Not with
  *                 warmup=, ramp=, momentum=, adam=, undo=, guard=, node=, rack=, net=auto,
  *                 lowrank, +zstd and LCOMM_ELASTIC, and lcomm_policy_set() does not

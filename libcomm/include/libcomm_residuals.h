@@ -63,6 +63,14 @@ LCOMM_API lcomm_status lcomm_residual_create_scatter(lcomm_comm *comm, const cha
  * policy, match= does not act here, momentum= and clip= where the residual has a name; node=
  * rounds without a residual. With momentum= the result is that of an optimiser with momentum,
  * whose own must be 0, in exact calls, too.
+ * With quorum= of the policy a call does not wait for the slowest rank: its result is of the ranks
+ * that were used, as of tensors (libcomm.h), the same on all ranks, and what was not used of this
+ * rank is in its residual, like what the codec leaves out, with +ef or without. The first call with
+ * a residual, and the first after lcomm_policy_set(), is exact and waits for all ranks; so do calls
+ * that flush. lcomm_behind() and lcomm_lateness_get() count the others. The residual is of all
+ * elements on every rank then. lcomm_residual_destroy() leaves what others still need, until they
+ * have it. Calls with different residuals are not compared: a rank that makes another call is one
+ * that does not contribute.
  * Errors: as lcomm_allreduce; ARGUMENT for a residual of reduce-scatters; STATE while another
  * call with it is in flight. */
 LCOMM_API lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *send,
@@ -137,7 +145,8 @@ LCOMM_API lcomm_status lcomm_residual_discard(lcomm_residual *residual);
 
 /* The part that lives on this rank: `count` values, zero where it keeps none. The sum
  * over the ranks is what was not applied yet, in units of contributions, also for averages:
- * sum_ranks(send + residual before) == size*average + sum_ranks(residual after).
+ * sum_ranks(send + residual before) == size*average + sum_ranks(residual after). With quorum= that
+ * holds once all ranks have made the same calls, and an average is of as many as were used.
  * Of reduce-scatters: the sum of all counts, in the order of `send`.
  * values  on the host, wherever the calls' buffers are
  * Errors: ARGUMENT, STATE while a call with it is in flight. */

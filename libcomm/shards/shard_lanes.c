@@ -90,3 +90,34 @@ void lcomm_shard_lanes_free(lcomm_comm *comm, lcomm_shard_vector **lanes) {
   free(quorums);
   free(lanes);
 }
+
+void lcomm_shard_lanes_retire(lcomm_shard_vector **lanes) {
+  for (lcomm_shard_vector *it = lanes[0]; it; it = it->following) {
+    it->retired = true;
+  }
+}
+
+/* All ranks make the same sums, so nobody contributes any more. */
+static bool is_settled(const lcomm_shard_vector *vector) {
+  const lcomm_shards *shards = vector->comm->deferred.shards;
+  for (int rank = 0; vector->owned.coding.count > 0 && rank < vector->comm->size; rank++) {
+    bool contributes = !lcomm_shard_roles_serves(&shards->roles, rank);
+    if (contributes && vector->owned.quorum.ranks[rank].answered < vector->round) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool lcomm_shard_lanes_are_settled(lcomm_comm *comm, lcomm_shard_vector **lanes) {
+  lcomm_comm *service = comm->deferred.shards->service;
+  bool are_settled = true;
+  if (lcomm_enter(service) != LCOMM_OK) {
+    return false;
+  }
+  for (const lcomm_shard_vector *it = lanes[0]; it; it = it->following) {
+    are_settled &= is_settled(it);
+  }
+  lcomm_exit(service);
+  return are_settled;
+}

@@ -94,7 +94,8 @@ uint64_t lcomm_shards_behind(const lcomm_shards *shards) {
   uint64_t least = UINT64_MAX;
   for (uint32_t i = 0; i < shards->count; i++) {
     const lcomm_shard_vector *it = shards->vectors[i];
-    bool is_less = it && it->count > 0 && steps_to_skip(it) < least;
+    bool is_summed = it && it->count > 0 && it->round > 0 && !it->retired;
+    bool is_less = is_summed && steps_to_skip(it) < least;
     least = is_less ? steps_to_skip(it) : least;
   }
   return least == UINT64_MAX ? 0 : least;

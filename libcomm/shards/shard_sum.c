@@ -154,6 +154,13 @@ static lcomm_status check_owners(lcomm_shards *shards, const lcomm_shard_vector 
   return status;
 }
 
+lcomm_status lcomm_shard_sum_check(const lcomm_shard_vector *vector, double looked_s) {
+  lcomm_shards *shards = vector->comm->deferred.shards;
+  (void)check_owners(shards, vector, looked_s);
+  LCOMM_TRY(lcomm_control_receive(vector->comm));
+  return lcomm_shards_follow_failure(shards);
+}
+
 lcomm_status lcomm_shard_chunk_wait(lcomm_shard_vector *vector, double until_s) {
   lcomm_shards *shards = vector->comm->deferred.shards;
   lcomm_comm *comm = vector->comm;

@@ -4,6 +4,7 @@
 /* The memory of a chunk of a vector: its pieces, contributions and results. */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "libcomm/engine/entry.h"
 #include "libcomm/shards/shards_internal.h"
@@ -195,18 +196,31 @@ void lcomm_shard_chunk_free(lcomm_shard_vector *vector) {
 
 /* ------------------------------------------------------------------ listing */
 
-static bool list(lcomm_shards *shards, lcomm_shard_vector *vector) {
-  if (shards->count == shards->room) {
-    uint32_t room = 2 * shards->room + 8;
-    lcomm_shard_vector **grown = realloc(shards->vectors, room * sizeof(lcomm_shard_vector *));
-    if (!grown) {
-      return false;
-    }
-    shards->vectors = grown;
-    shards->room = room;
+static bool make_room(lcomm_shards *shards, uint32_t number) {
+  if (number < shards->room) {
+    return true;
   }
-  vector->number = shards->count;
-  shards->vectors[shards->count++] = vector;
+  uint32_t room = 2 * number + 8;
+  lcomm_shard_vector **grown = realloc(shards->vectors, room * sizeof(lcomm_shard_vector *));
+  if (!grown) {
+    return false;
+  }
+  memset(grown + shards->room, 0, (room - shards->room) * sizeof(lcomm_shard_vector *));
+  shards->vectors = grown;
+  shards->room = room;
+  return true;
+}
+
+/* Ranks make those of one space in the same order, so its number is the same on all. */
+static bool list(lcomm_shards *shards, lcomm_shard_vector *vector, lcomm_sequence_space space) {
+  uint32_t number = shards->made[space] * LCOMM_SEQUENCE_SPACE_COUNT + space;
+  if (!make_room(shards, number)) {
+    return false;
+  }
+  vector->number = number;
+  shards->vectors[number] = vector;
+  shards->count = number < shards->count ? shards->count : number + 1;
+  shards->made[space]++;
   return true;
 }
 
@@ -223,7 +237,7 @@ lcomm_status lcomm_shard_chunk_make(lcomm_comm *comm, const lcomm_shard_request 
   made->op = request->op;
   lcomm_status status = fill(made, request, &shards->rule);
   LCOMM_TRY(lcomm_enter(shards->service));
-  if (status == LCOMM_OK && !list(shards, made)) {
+  if (status == LCOMM_OK && !list(shards, made, request->space)) {
     status = LCOMM_ERR_MEMORY;
   }
   lcomm_exit(shards->service);

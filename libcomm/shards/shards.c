@@ -67,6 +67,10 @@ static void set_rule(lcomm_shards *shards, const lcomm_shard_roles *roles) {
   }
 }
 
+bool lcomm_shards_sum_calls(const lcomm_shards *shards) {
+  return shards && shards->stale.rule.steps == 0 && shards->roles.servers == 0;
+}
+
 lcomm_shard_staleness *lcomm_shards_stale(lcomm_shards *shards) {
   return &shards->stale;
 }

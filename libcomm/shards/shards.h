@@ -9,8 +9,9 @@
  * by the rule of quorum.h, and answers each with the result.
  *
  * Messages between two ranks carry both, in a communicator of the same ranks that has nothing else
- * to do, the *service*. Its progress thread serves peers while the program computes. Vectors, and
- * the sums of each vector, come in the same order on all ranks.
+ * to do, the *service*. Its progress thread serves peers while the program computes. Vectors of
+ * buckets come in the same order on all ranks, vectors of calls in another one, and so do the sums
+ * of each vector.
  *
  * shards.c has the life of all this and what goes wrong, shard_roles.c who owns what,
  * shard_chunks.c a vector in chunks, shard_vector.c the life of a chunk, shard_lanes.c those that
@@ -37,6 +38,9 @@ lcomm_status lcomm_shards_make(lcomm_comm *comm, lcomm_comm *service, lcomm_shar
  * the service, the caller's again, in which nothing is in flight; NULL: there are no shards. */
 lcomm_comm *lcomm_shards_take_down(lcomm_comm *comm);
 
+/* Are calls with a residual summed so, too? With quorum= alone; shards may be NULL. */
+bool lcomm_shards_sum_calls(const lcomm_shards *shards);
+
 /* What a vector is. */
 typedef struct lcomm_shard_request {
   uint64_t count;
@@ -46,6 +50,7 @@ typedef struct lcomm_shard_request {
   const uint64_t *segment_ends; /* of top-k, see lcomm_topk_shape; only read by make */
   size_t segments;
   uint64_t first; /* 0; of chunks: the element that it begins with, where segments are counted */
+  lcomm_sequence_space space; /* in whose order all ranks make it */
 } lcomm_shard_request;
 
 /* Make the vectors of one bucket, one for each lane of staleness.h, which is one without stale=: on
@@ -56,6 +61,12 @@ lcomm_status lcomm_shard_lanes_make(lcomm_comm *comm, const lcomm_shard_request 
 
 /* NULL ok. No sum of them is in flight on any rank, or the communicator has failed. */
 void lcomm_shard_lanes_free(lcomm_comm *comm, lcomm_shard_vector **lanes);
+
+/* This rank makes no more sums of them, and others may be behind: what this rank owns goes on being
+ * served. Have all ranks the results of all sums that this rank has made? They can be freed then.
+ */
+void lcomm_shard_lanes_retire(lcomm_shard_vector **lanes);
+bool lcomm_shard_lanes_are_settled(lcomm_comm *comm, lcomm_shard_vector **lanes);
 
 /* ------------------------------------------------------------------- sums */
 
@@ -71,6 +82,9 @@ bool lcomm_shard_sum_is_here(const lcomm_shard_vector *vector);
 /* Wait for that, or until a time of clock.h, which may be INFINITY. The caller has entered the
  * communicator, whose operations move meanwhile. */
 lcomm_status lcomm_shard_sum_wait(lcomm_shard_vector *vector, double until_s);
+
+/* For who looks now and then instead, since so many seconds: errors as of a wait. */
+lcomm_status lcomm_shard_sum_check(const lcomm_shard_vector *vector, double looked_s);
 
 /* End a sum whose result is here: it goes into the values, and into the residual what was not used
  * of this rank's contribution, and what the codec left out of the piece that this rank owns. */

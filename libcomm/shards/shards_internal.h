@@ -92,6 +92,7 @@ struct lcomm_shard_vector {
   lcomm_shard_owned owned;   /* coding.count is 0 where this rank owns none */
   float *scratch;            /* [of the longest piece] */
   uint64_t skips_until;      /* a round: before it gradients of this rank come too late */
+  bool retired;              /* this rank makes no more sums of it */
   lcomm_quorum **lanes;      /* of those that take turns with it; NULL: no round of it closes */
   unsigned lane;             /* its own of these */
 };
@@ -122,13 +123,14 @@ struct lcomm_shards {
   atomic_bool served;           /* see lcomm_shards_are_served() */
   bool updated;                 /* see lcomm_shards_are_updated() */
   bool rounds_wait;             /* for the thread that serves; guarded by `lock` */
-  lcomm_shard_vector **vectors; /* by number; NULL: freed */
+  lcomm_shard_vector **vectors; /* [count] by number; NULL: freed, or not made */
   uint32_t count, room;
-  lcomm_shard_peer *peers;                /* [size] */
-  uint64_t saved_bytes[LCOMM_LINK_COUNT]; /* by codecs, of what was sent */
-  uint64_t sums, pieces;                  /* whose results this rank has */
-  pthread_mutex_t lock;                   /* of `news`, and `rounds_wait` */
-  pthread_cond_t news;                    /* a result is here, or the service has failed */
+  uint32_t made[LCOMM_SEQUENCE_SPACE_COUNT]; /* vectors so far */
+  lcomm_shard_peer *peers;                   /* [size] */
+  uint64_t saved_bytes[LCOMM_LINK_COUNT];    /* by codecs, of what was sent */
+  uint64_t sums, pieces;                     /* whose results this rank has */
+  pthread_mutex_t lock;                      /* of `news`, and `rounds_wait` */
+  pthread_cond_t news;                       /* a result is here, or the service has failed */
 };
 
 static inline size_t lcomm_shards_mask(const lcomm_shards *shards) {

@@ -173,6 +173,9 @@ lcomm_status lcomm_step_clip(lcomm_comm *comm, lcomm_run *run, const lcomm_buffe
 /* bucket_quorum.c, with quorum= or stale= of the policy. Give all buckets that have none vectors of
  * shards; collective, MEMORY and transport errors, sticky. */
 lcomm_status lcomm_buckets_make_shards(lcomm_comm *comm);
+/* By what ranks contribute, and owners answer, as a plan of all ranks would have it. Errors as of a
+ * plan. */
+lcomm_status lcomm_quorum_choose_format(const lcomm_ef *ef, lcomm_format *format);
 /* A tensor that is added, or its data, must be what shards sum. ARGUMENT. */
 lcomm_status lcomm_quorum_check(lcomm_comm *comm, const lcomm_tensor *tensor,
                                 lcomm_memory_location location);

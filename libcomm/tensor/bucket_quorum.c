@@ -33,14 +33,13 @@ lcomm_status lcomm_quorum_check(lcomm_comm *comm, const lcomm_tensor *tensor,
   return LCOMM_OK;
 }
 
-/* As a plan of all ranks would have it. */
-static lcomm_status choose_format(const lcomm_bucket *bucket, lcomm_format *format) {
+lcomm_status lcomm_quorum_choose_format(const lcomm_ef *ef, lcomm_format *format) {
   lcomm_plan *plan = NULL;
   *format = lcomm_format_exact(LCOMM_FLOAT32);
-  if (bucket->ef.exact || bucket->comm->topo.nodes == 1) {
+  if (ef->exact || ef->comm->topo.nodes == 1) {
     return LCOMM_OK;
   }
-  LCOMM_TRY(lcomm_ef_make_plan(&bucket->ef, false, 0, &plan));
+  LCOMM_TRY(lcomm_ef_make_plan(ef, false, 0, &plan));
   *format = plan->stages[LCOMM_STAGE_NET].format;
   lcomm_plan_destroy(plan);
   return LCOMM_OK;
@@ -52,8 +51,9 @@ static lcomm_status make_shards(lcomm_bucket *bucket) {
                                  .op = bucket->op,
                                  .exact_results = lcomm_shards_are_updated(comm->deferred.shards),
                                  .segment_ends = bucket->ef.request.segment_ends,
-                                 .segments = bucket->ef.request.segments};
-  LCOMM_TRY(choose_format(bucket, &request.format));
+                                 .segments = bucket->ef.request.segments,
+                                 .space = LCOMM_SEQUENCE_SPACE_BUCKETS};
+  LCOMM_TRY(lcomm_quorum_choose_format(&bucket->ef, &request.format));
   if (lcomm_shard_lanes_make(comm, &request, &bucket->shards) != LCOMM_OK) {
     return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for the pieces of %llu elements",
                       (unsigned long long)bucket->count);

@@ -10,6 +10,8 @@
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/handles.h"
 #include "libcomm/engine/run_device.h"
+#include "libcomm/shards/shards.h"
+#include "libcomm/tensor/residual_quorum.h"
 
 /* ---------------------------------------------------------- life cycle */
 
@@ -80,7 +82,9 @@ void lcomm_residual_place(lcomm_residual *residual, lcomm_comm *comm, uint64_t *
                                         .count = before->count,
                                         .dtype = LCOMM_FLOAT32,
                                         .op = before->op,
-                                        .error_feedback = true}};
+                                        .error_feedback = true},
+                            .keeps_all = !part_counts && before->count > 0 &&
+                                         lcomm_shards_sum_calls(comm->deferred.shards)};
   take_parts(residual, part_counts);
   lcomm_residual_set_policy(residual);
 }
@@ -175,6 +179,7 @@ static void free_residual(lcomm_residual *residual) {
   }
   lcomm_handle_remove(residual);
   lcomm_residual_guard_free(residual);
+  lcomm_residual_quorum_retire(residual);
   lcomm_ef_free(&residual->ef);
   free(residual->part_counts);
   free(residual);
@@ -188,6 +193,9 @@ lcomm_status lcomm_residual_set_make(lcomm_comm *comm) {
 void lcomm_residual_set_free(lcomm_comm *comm) {
   while (comm->residuals && comm->residuals->first) {
     free_residual(comm->residuals->first);
+  }
+  if (comm->residuals) {
+    lcomm_residual_quorums_free_retired(comm);
   }
   while (comm->residuals && comm->residuals->left) {
     lcomm_residual_left *left = comm->residuals->left;

@@ -47,6 +47,8 @@ struct lcomm_residual {
   uint64_t revisions;             /* of net=auto, whose plans it has */
   lcomm_guarded guarded;          /* what the guard knows of its calls */
   struct lcomm_call_guard *guard; /* residual_guard.h, NULL: its calls are not checked */
+  struct lcomm_residual_quorum
+      *quorum; /* residual_quorum.h, NULL: none, or before its first call */
 };
 
 /* What a residual has left to the communicator that it was of, until that goes. */
@@ -58,9 +60,10 @@ typedef struct lcomm_residual_left {
 
 /* All residuals of a communicator. */
 typedef struct lcomm_residual_set {
-  lcomm_residual *first;     /* the newest */
-  uint64_t made;             /* so far, those that are gone included */
-  lcomm_residual_left *left; /* of those that have gone to another communicator */
+  lcomm_residual *first;                 /* the newest */
+  uint64_t made;                         /* so far, those that are gone included */
+  lcomm_residual_left *left;             /* of those that have gone to another communicator */
+  struct lcomm_residual_quorum *retired; /* of those that were destroyed while others were behind */
 } lcomm_residual_set;
 
 /* Part of making and freeing a communicator. MEMORY. */

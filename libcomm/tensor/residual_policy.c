@@ -9,6 +9,7 @@
 #include "libcomm/call/call_watch.h"
 #include "libcomm/plan/eligibility.h"
 #include "libcomm/tensor/residual_guard.h"
+#include "libcomm/tensor/residual_quorum.h"
 
 bool lcomm_residuals_idle(const lcomm_comm *comm) {
   const lcomm_residual *it = comm->residuals->first;
@@ -91,6 +92,7 @@ lcomm_status lcomm_residuals_follow_policy(lcomm_comm *comm) {
     bool here = false;
     lcomm_residual_set_policy(it);
     lcomm_residual_guard_forget(it);
+    lcomm_residual_quorum_free(it); /* all ranks have ended their calls */
     status = lcomm_ef_follow_policy(&it->ef, &here);
     leaves[it->number] = here;
   }

@@ -9,6 +9,7 @@
 #include "libcomm/engine/backend.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/tensor/residual_guard.h"
+#include "libcomm/tensor/residual_quorum.h"
 
 static const char *name_of(const lcomm_residual *residual, bool flush) {
   if (residual->part_counts) {
@@ -17,10 +18,27 @@ static const char *name_of(const lcomm_residual *residual, bool flush) {
   return flush ? "lcomm_allreduce_flush" : "lcomm_allreduce_ef";
 }
 
+/* Its run sums the first time, and stages later. */
+static lcomm_status find_quorum_run(lcomm_residual *residual, const lcomm_call *call,
+                                    lcomm_run **run) {
+  bool flush = call->op_kind == LCOMM_OP_KIND_FLUSH;
+  if (lcomm_memory_is_on_device(call->request.location)) {
+    return lcomm_refuse(residual->ef.comm, LCOMM_ERR_ARGUMENT,
+                        "%s: with quorum= the buffers are in memory of the host; these are on a "
+                        "device",
+                        name_of(residual, flush));
+  }
+  LCOMM_TRY(flush ? LCOMM_OK : lcomm_residual_quorum_prepare(residual));
+  return lcomm_ef_take_flush_run(&residual->ef, run);
+}
+
 static lcomm_status find_run(void *owner, const lcomm_call *call, lcomm_run **run) {
   lcomm_residual *residual = owner;
   bool flush = call->op_kind == LCOMM_OP_KIND_FLUSH;
   LCOMM_TRY(lcomm_residual_check_idle(residual, name_of(residual, flush)));
+  if (lcomm_residual_has_quorum(residual)) {
+    return find_quorum_run(residual, call, run);
+  }
   LCOMM_TRY(lcomm_ef_move(&residual->ef, call->request.location));
   LCOMM_TRY(lcomm_residual_follow_auto(residual));
   LCOMM_TRY(lcomm_residual_guard_prepare(residual));
@@ -106,6 +124,9 @@ static void collected(lcomm_operation *operation) {
   }
   residual->ended++;
   lcomm_ef_end(&residual->ef, operation->run);
+  if (residual->counted) {
+    lcomm_residual_quorum_open(residual);
+  }
   residual->not_finite = operation->not_finite;
   lcomm_residual_guard_collect(residual);
   if (is_discarded(residual, operation)) {
@@ -154,4 +175,8 @@ static void begin(void *owner, lcomm_operation *operation) {
   }
 }
 
-const lcomm_call_keeper lcomm_residual_keeper = {.run = find_run, .begin = begin, .amend = amend};
+const lcomm_call_keeper lcomm_residual_keeper = {.run = find_run,
+                                                 .begin = begin,
+                                                 .amend = amend,
+                                                 .is_apart = lcomm_residual_quorum_is_apart,
+                                                 .start = lcomm_residual_quorum_start};
