@@ -23,7 +23,13 @@ static lcomm_status capture_call(lcomm_comm *comm, lcomm_call *call, uint64_t ca
              : lcomm_call_record(comm, call, capture);
 }
 
-/* Where no thread can move its messages, the program has to wait for the result. */
+/* Where no thread can move its messages, and where no operation makes the sum, the program has to
+ * wait for the result. */
+static bool needs_wait(const lcomm_request *left) {
+  const lcomm_operation *operation = left->internal;
+  return operation && (left->state == LCOMM_REQUEST_SUM || !operation->streamed);
+}
+
 lcomm_status lcomm_call_on_stream(lcomm_comm *comm, lcomm_call *call, void *stream,
                                   lcomm_request *left) {
   uint64_t capture = 0;
@@ -40,8 +46,7 @@ lcomm_status lcomm_call_on_stream(lcomm_comm *comm, lcomm_call *call, void *stre
     return capture_call(comm, call, capture);
   }
   lcomm_status status = lcomm_call_start(comm, call, left);
-  const lcomm_operation *operation = left->internal;
-  return status == LCOMM_OK && operation && !operation->streamed ? lcomm_wait(comm, left) : status;
+  return status == LCOMM_OK && needs_wait(left) ? lcomm_wait(comm, left) : status;
 }
 
 /* Without a keeper nobody has a request of what is left to the stream. */

@@ -161,6 +161,10 @@ static lcomm_status start_on_device(lcomm_comm *comm, lcomm_call *call, lcomm_re
   return status;
 }
 
+static bool is_on_device(const lcomm_call *call) {
+  return lcomm_memory_is_on_device(call->request.location);
+}
+
 lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request *handle) {
   if (!comm) {
     return lcomm_error_thread(LCOMM_ERR_ARGUMENT, "%s: no communicator was given",
@@ -171,9 +175,11 @@ lcomm_status lcomm_call_start(lcomm_comm *comm, lcomm_call *call, lcomm_request 
     lcomm_expect_overlap(comm);
   }
   lcomm_status status = lcomm_call_check(comm, call, handle);
+  if (status == LCOMM_OK && is_on_device(call) && call->keeper) {
+    status = call->keeper->to_host(call->owner, call);
+  }
   if (status == LCOMM_OK) {
-    bool on_device = lcomm_memory_is_on_device(call->request.location);
-    status = (on_device ? start_on_device : start_found)(comm, call, handle);
+    status = (is_on_device(call) ? start_on_device : start_found)(comm, call, handle);
   }
   lcomm_exit(comm);
   return status;

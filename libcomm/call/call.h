@@ -38,6 +38,9 @@ typedef struct lcomm_call_keeper {
   bool (*is_apart)(const void *owner, const struct lcomm_call *call);
   lcomm_status (*start)(void *owner, const struct lcomm_call *call, lcomm_run *run,
                         lcomm_call_sum **sum);
+  /* The buffers are on a device. Is the sum made on the host? Then bring the data there: the call
+   * has other buffers then. */
+  lcomm_status (*to_host)(void *owner, struct lcomm_call *call);
 } lcomm_call_keeper;
 
 typedef struct lcomm_call {

@@ -16,14 +16,14 @@
 /* A request that is over remembers its result. */
 static lcomm_status collect(lcomm_comm *comm, lcomm_request *handle) {
   lcomm_operation *operation = handle->internal;
-  lcomm_status status = operation->status;
   handle->not_finite = operation->not_finite;
   lcomm_call_watch_collect(comm, operation);
   if (operation->collected) {
-    operation->collected(operation);
+    operation->collected(operation); /* may fail, too */
   } else {
     lcomm_run_keep(comm, operation->run);
   }
+  lcomm_status status = operation->status;
   lcomm_operation_release(comm, operation);
   handle->internal = NULL;
   handle->state = LCOMM_REQUEST_OVER;

@@ -69,7 +69,9 @@ LCOMM_API lcomm_status lcomm_residual_create_scatter(lcomm_comm *comm, const cha
  * a residual, and the first after lcomm_policy_set(), is exact and waits for all ranks; so do calls
  * that flush. lcomm_behind() and lcomm_lateness_get() count the others. The residual is of all
  * elements on every rank then. lcomm_residual_destroy() leaves what others still need, until they
- * have it. Calls with different residuals are not compared: a rank that makes another call is one
+ * have it. Sums are made on the host: data on a device comes through pinned memory of as many
+ * elements, so a call waits until the device has brought it, before it begins, and its request for
+ * the result to be back. Calls with different residuals are not compared: a rank that makes another call is one
  * that does not contribute.
  * Errors: as lcomm_allreduce; ARGUMENT for a residual of reduce-scatters; STATE while another
  * call with it is in flight. */
@@ -83,7 +85,8 @@ LCOMM_API lcomm_status lcomm_iallreduce_ef(lcomm_residual *residual, const void 
  * and of what fails after one, goes for it. Nobody has a request of it: the next function that
  * uses the residual, lcomm_policy_set(), what saves and loads states, and lcomm_destroy() wait
  * until it is over, so a second call with the residual returns when the one before is over. What
- * nonfinite=discard undoes is undone then.
+ * nonfinite=discard undoes is undone then. With quorum= the call waits for the stream, and returns
+ * when the result is there.
  * Errors: as lcomm_allreduce_ef and lcomm_allreduce_on_stream. */
 LCOMM_API lcomm_status lcomm_allreduce_ef_on_stream(lcomm_residual *residual, const void *send,
                                                     void *receive, void *stream);

@@ -12,6 +12,7 @@
 #include "libcomm/engine/run_device.h"
 #include "libcomm/shards/shards.h"
 #include "libcomm/tensor/residual_quorum.h"
+#include "libcomm/tensor/residual_staging.h"
 
 /* ---------------------------------------------------------- life cycle */
 
@@ -180,6 +181,7 @@ static void free_residual(lcomm_residual *residual) {
   lcomm_handle_remove(residual);
   lcomm_residual_guard_free(residual);
   lcomm_residual_quorum_retire(residual);
+  lcomm_residual_staging_free(residual);
   lcomm_ef_free(&residual->ef);
   free(residual->part_counts);
   free(residual);

@@ -47,8 +47,8 @@ struct lcomm_residual {
   uint64_t revisions;             /* of net=auto, whose plans it has */
   lcomm_guarded guarded;          /* what the guard knows of its calls */
   struct lcomm_call_guard *guard; /* residual_guard.h, NULL: its calls are not checked */
-  struct lcomm_residual_quorum
-      *quorum; /* residual_quorum.h, NULL: none, or before its first call */
+  struct lcomm_residual_quorum *quorum;   /* residual_quorum.h, NULL: before its first call, too */
+  struct lcomm_residual_staging *staging; /* residual_staging.h, NULL: no call needed it so far */
 };
 
 /* What a residual has left to the communicator that it was of, until that goes. */
@@ -81,6 +81,9 @@ void lcomm_residual_set_number(lcomm_residual *residual, uint64_t number);
  * were used last, what ranks remember is shared out first. Collective then; errors as
  * lcomm_carry_resume. */
 lcomm_status lcomm_residual_prepare_use(lcomm_comm *comm);
+
+/* The function that makes a call with it, for sentences. */
+const char *lcomm_residual_call_name(const lcomm_residual *residual, const lcomm_call *call);
 
 /* Of calls with a residual. The run: STATE while another call is in flight, and as
  * lcomm_ef_take_run. */

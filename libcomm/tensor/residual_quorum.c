@@ -9,6 +9,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/backend.h"
 #include "libcomm/tensor/bucket.h"
+#include "libcomm/tensor/residual_staging.h"
 
 struct lcomm_residual_quorum {
   lcomm_call_sum sum; /* first: what its request knows */
@@ -174,6 +175,7 @@ static lcomm_status finish(lcomm_residual *residual, lcomm_run *run) {
   LCOMM_TRY(lcomm_shard_sum_end(vector_of(residual->quorum), lcomm_run_floats(run, 0),
                                 ef->state.feedback->residual.now));
   LCOMM_TRY(stage_out(ef, run));
+  LCOMM_TRY(lcomm_residual_from_host(residual));
   lcomm_ef_end(ef, run);
   residual->ended++;
   residual->not_finite = run->not_finite;

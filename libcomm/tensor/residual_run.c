@@ -10,8 +10,10 @@
 #include "libcomm/engine/entry.h"
 #include "libcomm/tensor/residual_guard.h"
 #include "libcomm/tensor/residual_quorum.h"
+#include "libcomm/tensor/residual_staging.h"
 
-static const char *name_of(const lcomm_residual *residual, bool flush) {
+const char *lcomm_residual_call_name(const lcomm_residual *residual, const lcomm_call *call) {
+  bool flush = call->op_kind == LCOMM_OP_KIND_FLUSH;
   if (residual->part_counts) {
     return flush ? "lcomm_reduce_scatter_flush" : "lcomm_reduce_scatter_ef";
   }
@@ -22,12 +24,7 @@ static const char *name_of(const lcomm_residual *residual, bool flush) {
 static lcomm_status find_quorum_run(lcomm_residual *residual, const lcomm_call *call,
                                     lcomm_run **run) {
   bool flush = call->op_kind == LCOMM_OP_KIND_FLUSH;
-  if (lcomm_memory_is_on_device(call->request.location)) {
-    return lcomm_refuse(residual->ef.comm, LCOMM_ERR_ARGUMENT,
-                        "%s: with quorum= the buffers are in memory of the host; these are on a "
-                        "device",
-                        name_of(residual, flush));
-  }
+  lcomm_residual_staging_begin(residual, call);
   LCOMM_TRY(flush ? LCOMM_OK : lcomm_residual_quorum_prepare(residual));
   return lcomm_ef_take_flush_run(&residual->ef, run);
 }
@@ -35,7 +32,7 @@ static lcomm_status find_quorum_run(lcomm_residual *residual, const lcomm_call *
 static lcomm_status find_run(void *owner, const lcomm_call *call, lcomm_run **run) {
   lcomm_residual *residual = owner;
   bool flush = call->op_kind == LCOMM_OP_KIND_FLUSH;
-  LCOMM_TRY(lcomm_residual_check_idle(residual, name_of(residual, flush)));
+  LCOMM_TRY(lcomm_residual_check_idle(residual, lcomm_residual_call_name(residual, call)));
   if (lcomm_residual_has_quorum(residual)) {
     return find_quorum_run(residual, call, run);
   }
@@ -118,6 +115,9 @@ static void collected(lcomm_operation *operation) {
   lcomm_residual *residual = operation->owner;
   residual->in_flight = false;
   residual->operation = NULL;
+  if (operation->status == LCOMM_OK) {
+    operation->status = lcomm_residual_from_host(residual);
+  }
   residual->broken = operation->status != LCOMM_OK;
   if (residual->broken) {
     return;
@@ -179,4 +179,5 @@ const lcomm_call_keeper lcomm_residual_keeper = {.run = find_run,
                                                  .begin = begin,
                                                  .amend = amend,
                                                  .is_apart = lcomm_residual_quorum_is_apart,
-                                                 .start = lcomm_residual_quorum_start};
+                                                 .start = lcomm_residual_quorum_start,
+                                                 .to_host = lcomm_residual_to_host};

@@ -20,7 +20,7 @@ typedef struct calls {
 } calls;
 
 /* Uneven, and one of them may be empty. */
-static void choose_parts(calls *c) {
+static inline void choose_parts(calls *c) {
   uint64_t left = WHOLE;
   for (int i = 0; i < mpi_size; i++) {
     c->parts[i] = i == mpi_size - 1 ? left : i == 1 ? 0 : left / 3 + (uint64_t)i;
@@ -29,7 +29,7 @@ static void choose_parts(calls *c) {
   }
 }
 
-static void make_calls(calls *c, const char *policy, int nodes, lcomm_op op) {
+static inline void make_calls(calls *c, const char *policy, int nodes, lcomm_op op) {
   memset(c, 0, sizeof *c);
   choose_parts(c);
   c->comm = make_comm(policy, nodes);
@@ -40,12 +40,12 @@ static void make_calls(calls *c, const char *policy, int nodes, lcomm_op op) {
                lcomm_residual_create_scatter(c->comm, "shard", c->parts, op, &c->residuals[2]));
 }
 
-static void free_calls(calls *c) {
+static inline void free_calls(calls *c) {
   require_fine(NULL, lcomm_destroy(c->comm));
   check(device->memory.free(c->there));
 }
 
-static lcomm_status call_kind(calls *c, int kind, void *send, void *receive, bool flush) {
+static inline lcomm_status call_kind(calls *c, int kind, void *send, void *receive, bool flush) {
   if (kind == 2) {
     return flush ? lcomm_reduce_scatter_flush(c->residuals[2], send, receive)
                  : lcomm_reduce_scatter_ef(c->residuals[2], send, receive);
@@ -55,7 +55,7 @@ static lcomm_status call_kind(calls *c, int kind, void *send, void *receive, boo
 }
 
 /* In place, with data on the host or on the device; the result is brought to the host. */
-static void call_at(calls *c, int kind, int step, bool on_it, bool flush) {
+static inline void call_at(calls *c, int kind, int step, bool on_it, bool flush) {
   static float here[WHOLE];
   uint64_t first = kind == 2 ? c->first : 0, count = kind == 2 ? c->parts[mpi_rank] : WHOLE;
   fill_gradient(here, WHOLE, (uint64_t)(step * 100 + kind * 10 + 1000 * mpi_rank));
@@ -73,8 +73,8 @@ static void call_at(calls *c, int kind, int step, bool on_it, bool flush) {
 }
 
 /* One call of each kind by both; results and residuals have the same bits. */
-static void step_both(calls *host, calls *other, int step, bool on_it, bool flush,
-                      const char *what) {
+static inline void step_both(calls *host, calls *other, int step, bool on_it, bool flush,
+                             const char *what) {
   static float held[WHOLE], held_there[WHOLE];
   for (int kind = 0; kind < KINDS; kind++) {
     call_at(host, kind, step, false, flush);
@@ -104,12 +104,12 @@ static const char *const policies[] = {
 
 enum { POLICIES = sizeof(policies) / sizeof(policies[0]) };
 
-static int nodes_of(int number) {
+static inline int nodes_of(int number) {
   return 1 + number % (mpi_size < 4 ? mpi_size : 4);
 }
 
 /* moves: the data is at the other place every third call. */
-static void compare(const char *policy, int nodes, lcomm_op op, bool moves) {
+static inline void compare(const char *policy, int nodes, lcomm_op op, bool moves) {
   static calls host, other;
   make_calls(&host, policy, nodes, op);
   make_calls(&other, policy, nodes, op);
@@ -120,20 +120,20 @@ static void compare(const char *policy, int nodes, lcomm_op op, bool moves) {
   free_calls(&other);
 }
 
-static void calls_with_a_residual_have_the_bits_of_the_host(void) {
+static inline void calls_with_a_residual_have_the_bits_of_the_host(void) {
   for (int i = 0; i < POLICIES; i++) {
     compare(policies[i], nodes_of(i + 1), i % 2 ? LCOMM_SUM : LCOMM_AVG, false);
   }
 }
 
-static void a_residual_follows_its_data(void) {
+static inline void a_residual_follows_its_data(void) {
   for (int i = 0; i < 5; i++) {
     compare(policies[i], nodes_of(i + 1), i % 2 ? LCOMM_AVG : LCOMM_SUM, true);
   }
 }
 
 /* The stream brings the data before the call, and takes the result behind it. */
-static void compare_on_a_stream(const char *policy, int nodes) {
+static inline void compare_on_a_stream(const char *policy, int nodes) {
   static calls host, other;
   static float here[WHOLE];
   void *stream = NULL;
@@ -158,14 +158,14 @@ static void compare_on_a_stream(const char *policy, int nodes) {
   free_calls(&other);
 }
 
-static void calls_on_a_stream_have_the_bits_of_the_host(void) {
+static inline void calls_on_a_stream_have_the_bits_of_the_host(void) {
   for (int i = 0; i < POLICIES; i++) {
     compare_on_a_stream(policies[i], nodes_of(i + 1));
   }
 }
 
 /* Figures, and codecs that follow from them. */
-static void the_guard_of_calls_sees_what_it_sees_on_the_host(void) {
+static inline void the_guard_of_calls_sees_what_it_sees_on_the_host(void) {
   static const char *const guarded[] = {
       "net=topk:0.05+ef min=1 guard=2",
       "net=topk:0.05+ef min=1 guard=1,residual=0.000001 momentum=0.9",
@@ -195,7 +195,7 @@ static void the_guard_of_calls_sees_what_it_sees_on_the_host(void) {
 }
 
 /* What cannot stay is flushed by the next call, on the device, too. */
-static void another_policy_has_the_bits_of_the_host(void) {
+static inline void another_policy_has_the_bits_of_the_host(void) {
   static calls host, other;
   static const char *const next[] = {"net=int8+ef min=1", "net=topk:0.1+ef min=1 momentum=0.5",
                                      "net=none"};
@@ -234,7 +234,7 @@ static uint8_t *write_state(lcomm_comm *comm, size_t *size, int *mine) {
 }
 
 /* Saved bytes are those of the host, and both go on from them, also on other nodes. */
-static void saved_states_have_the_bytes_of_the_host(void) {
+static inline void saved_states_have_the_bytes_of_the_host(void) {
   for (int i = 0; i < POLICIES; i++) {
     static calls host, other;
     size_t size = 0, size_there = 0;
@@ -270,7 +270,7 @@ static void saved_states_have_the_bytes_of_the_host(void) {
 
 /* Requests that were not waited for yet, of residuals that are made and destroyed, while a stream
  * is held by another call. */
-static void they_are_in_flight_beside_calls_on_streams(void) {
+static inline void they_are_in_flight_beside_calls_on_streams(void) {
   lcomm_comm *comm = make_driven(policies[1], nodes_of(1), LCOMM_PROGRESS_THREAD);
   static float here[WHOLE], back[WHOLE];
   void *stream = NULL;
