@@ -71,10 +71,10 @@ LCOMM_API lcomm_status lcomm_residual_create_scatter(lcomm_comm *comm, const cha
  * elements on every rank then. lcomm_residual_destroy() leaves what others still need, until they
  * have it. Sums are made on the host: data on a device comes through pinned memory of as many
  * elements, so a call waits until the device has brought it, before it begins, and its request for
- * the result to be back. Calls with different residuals are not compared: a rank that makes another call is one
- * that does not contribute.
+ * the result to be back. Calls with different residuals are not compared: a rank that makes another
+ * call is one that does not contribute.
  * Errors: as lcomm_allreduce; ARGUMENT for a residual of reduce-scatters; STATE while another
- * call with it is in flight. */
+ * call with it is in flight; with quorum= SYSTEM where data of a device cannot be copied. */
 LCOMM_API lcomm_status lcomm_allreduce_ef(lcomm_residual *residual, const void *send,
                                           void *receive);
 LCOMM_API lcomm_status lcomm_iallreduce_ef(lcomm_residual *residual, const void *send,

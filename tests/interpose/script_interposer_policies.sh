@@ -85,6 +85,8 @@ all_hold hosts_are_nodes $?
 under without_feedback_mass_is_lost 2 feedback LCOMM_POLICY='net=topk:0.05 min=1K'
 under feedback_works_with_int8 3 feedback LCOMM_POLICY='net=int8+ef min=1K'
 under feedback_works_when_the_step_is_given 3 feedback LCOMM_POLICY='net=topk:0.05+ef min=1K step=3'
+under feedback_works_with_a_quorum_of_all 3 feedback LCOMM_POLICY='net=topk:0.05+ef min=1K quorum=100%'
+under a_late_rank_loses_nothing_with_int8 4 quorum LCOMM_POLICY='net=int8+ef min=1K quorum=2 late=0'
 under reports_keep_no_residual 2 feedback LCOMM_POLICY='net=topk:0.05+ef min=1K' LCOMM_INTERPOSE=report
 
 # -------------------------------------------------------------- thread levels
