@@ -178,7 +178,8 @@
  *                 their codec leaves out, with +ef or without. lcomm_behind() says
  *                 that a rank had better skip steps, lcomm_lateness_get() who is
  *                 late; rank 0 logs who was in 50 sums in a row. For float32,
- *                 float16 and bfloat16 tensors of the host; plain calls and
+ *                 float16 and bfloat16 tensors; what is on a device comes to the host
+ *                 through pinned memory, in calls of the program. Plain calls and
  *                 reduce-scatters wait for all ranks. Ranks on the owner's node send
  *                 exactly. Each communicator has a progress thread more. Not with
  *                 warmup=, ramp=, momentum=, adam=, undo=, guard=, node=, rack=, net=auto,

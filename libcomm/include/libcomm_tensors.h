@@ -114,7 +114,8 @@ LCOMM_API lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor
 
 /* The same for a tensor on a device (all tensors of a communicator are in one
  * place): its gradient is there when `stream` has come to this call, which does not
- * wait for it. Errors: as lcomm_tensor_ready, ARGUMENT for a tensor on the host,
+ * wait for it, but with quorum= of the policy: then both calls return when the gradient is on the
+ * host. Errors: as lcomm_tensor_ready, ARGUMENT for a tensor on the host,
  * SYSTEM when a call of CUDA fails. */
 LCOMM_API lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor,
                                                     void *stream);

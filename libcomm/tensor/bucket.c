@@ -7,6 +7,7 @@
 #include "libcomm/engine/handles.h"
 #include "libcomm/engine/run_device.h"
 #include "libcomm/tensor/tensor_carry.h"
+#include "libcomm/tensor/tensor_mirror.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -171,6 +172,7 @@ void lcomm_tensor_set_free(lcomm_comm *comm) {
   for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
     free_bucket(&comm->tensors->buckets[i]);
   }
+  lcomm_tensor_mirrors_free(comm);
   for (size_t i = 0; i < comm->tensors->count; i++) {
     if (comm->tensors->list[i]->event) {
       (void)lcomm_device_get(NULL)->event.destroy(comm->tensors->list[i]->event);

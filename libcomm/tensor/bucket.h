@@ -38,6 +38,7 @@ struct lcomm_tensor {
   uint64_t offset;      /* in the bucket's vector */
   atomic_bool ready;
   atomic_bool returned;  /* in this step: the caller knows that the result is there */
+  void *mirror;          /* tensor_mirror.h: where it is summed; NULL: in `data` */
   void *event;           /* of its device: a stream has made the gradient; made once */
   atomic_bool on_stream; /* in this step the gradient is there when the event is over */
   lcomm_guarded guarded; /* what the guard knows of it */
@@ -98,11 +99,13 @@ typedef struct lcomm_tensor_set {
   bool untold;         /* the last step is counted, and lcomm_tensors_wait() has not returned so */
   atomic_bool undrawn; /* lcomm_tensors_next() has not said since the last step: no more */
   lcomm_auto_watch watch;
-  lcomm_auto_trust trust;         /* of rank 0, in what net=auto finds */
-  size_t pending;                 /* added or (un)frozen here, not agreed on yet */
-  atomic_bool moved;              /* a tensor was given another buffer, ever */
-  lcomm_memory_location location; /* of all tensors */
-  const lcomm_run *counted;       /* clip=NORM:global: has the norm of the buckets so far */
+  lcomm_auto_trust trust;               /* of rank 0, in what net=auto finds */
+  size_t pending;                       /* added or (un)frozen here, not agreed on yet */
+  atomic_bool moved;                    /* a tensor was given another buffer, ever */
+  lcomm_memory_location given;          /* where the program has all tensors, */
+  lcomm_memory_location location;       /* and where they are summed */
+  struct lcomm_tensor_mirrors *mirrors; /* tensor_mirror.h; NULL: these are the same */
+  const lcomm_run *counted;             /* clip=NORM:global: has the norm of the buckets so far */
   lcomm_step_past past;
   struct lcomm_guard *guard;           /* guard.h, NULL: nothing is checked */
   lcomm_guard_function guard_function; /* lcomm_guard_set(), or NULL */

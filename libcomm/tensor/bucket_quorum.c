@@ -18,10 +18,10 @@ lcomm_status lcomm_quorum_check(lcomm_comm *comm, const lcomm_tensor *tensor,
   if (!comm->deferred.shards) {
     return LCOMM_OK;
   }
-  if (lcomm_memory_is_on_device(location)) {
+  if (lcomm_memory_is_on_device(location) && !lcomm_shards_sum_calls(comm->deferred.shards)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
-                        "lcomm_tensor_add(%s): with quorum=, stale= or algo=servers tensors are in "
-                        "memory of the host; this one is on a device",
+                        "lcomm_tensor_add(%s): with stale= or algo=servers tensors are in memory "
+                        "of the host; this one is on a device",
                         tensor->name);
   }
   if (lcomm_sum_dtype(tensor->dtype) != LCOMM_FLOAT32) {

@@ -8,10 +8,10 @@
 #include "libcomm/engine/backend.h"
 #include "libcomm/engine/run_values.h"
 #include "libcomm/observe/capture.h"
-#include "libcomm/tensor/bucket.h"
+#include "libcomm/tensor/tensor_mirror.h"
 
 static uint8_t *vector_of(const lcomm_bucket *bucket) {
-  return bucket->vector ? bucket->vector : bucket->tensors[0]->data;
+  return bucket->vector ? bucket->vector : lcomm_tensor_memory(bucket->tensors[0]);
 }
 
 /* Elements of the vector, `first` of them on. */
@@ -27,7 +27,7 @@ static lcomm_buffer place_of(const lcomm_bucket *bucket, const lcomm_tensor *ten
 }
 
 static lcomm_buffer buffer_of(const lcomm_tensor *tensor) {
-  return (lcomm_buffer){.data = tensor->data,
+  return (lcomm_buffer){.data = lcomm_tensor_memory(tensor),
                         .count = tensor->count,
                         .dtype = tensor->dtype,
                         .location = tensor->comm->tensors->location};

@@ -8,7 +8,7 @@
 #include "libcomm/call/call_changes.h"
 #include "libcomm/device/memory_location.h"
 #include "libcomm/engine/entry.h"
-#include "libcomm/tensor/bucket.h"
+#include "libcomm/tensor/tensor_mirror.h"
 
 /* Where steps do not wait for their results, a program that does not ask for them would lose some.
  */
@@ -76,6 +76,7 @@ lcomm_status lcomm_tensor_ready(lcomm_comm *comm, lcomm_tensor *tensor) {
   LCOMM_TRY(check_takes_part(comm, tensor));
   LCOMM_TRY(check_results_taken(comm, tensor));
   LCOMM_TRY(check_alone_in_step(comm, tensor));
+  LCOMM_TRY(atomic_load(&tensor->ready) ? LCOMM_OK : lcomm_tensor_mirror_bring(tensor));
   atomic_store(&comm->deferred.open, true);
   if (atomic_exchange(&tensor->ready, true)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
@@ -152,6 +153,9 @@ static lcomm_status finish_step(lcomm_comm *comm) {
   }
   for (size_t i = 0; status == LCOMM_OK && i < comm->tensors->bucket_count; i++) {
     status = lcomm_bucket_wait(&comm->tensors->buckets[i]);
+  }
+  if (status == LCOMM_OK) {
+    status = lcomm_tensor_mirrors_return(comm);
   }
   if (status == LCOMM_OK) {
     status = lcomm_results_await(comm);

@@ -11,7 +11,7 @@
 #include "libcomm/device/memory_location.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/handles.h"
-#include "libcomm/tensor/bucket.h"
+#include "libcomm/tensor/tensor_mirror.h"
 
 static lcomm_status check_data(lcomm_comm *comm, const lcomm_tensor *tensor) {
   size_t element = lcomm_dtype_size(tensor->dtype);
@@ -68,17 +68,19 @@ static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
   for (size_t i = 0; i < comm->tensors->count; i++) {
     const lcomm_tensor *before = comm->tensors->list[i];
     if (tensor->count > 0 && before->count > 0 &&
-        !lcomm_memory_is_beside(location, comm->tensors->location)) {
+        !lcomm_memory_is_beside(location, comm->tensors->given)) {
       return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                           "lcomm_tensor_add(%s): it is %s, tensor %s is %s; put all tensors of a "
                           "communicator into one place",
                           tensor->name, lcomm_memory_location_name(location, one), before->name,
-                          lcomm_memory_location_name(comm->tensors->location, other));
+                          lcomm_memory_location_name(comm->tensors->given, other));
     }
   }
   LCOMM_TRY(lcomm_quorum_check(comm, tensor, location));
   if (lcomm_memory_is_on_device(location)) {
-    comm->tensors->location = location;
+    comm->tensors->given = location;
+    comm->tensors->location =
+        comm->deferred.shards ? (lcomm_memory_location){.kind = LCOMM_MEMORY_HOST} : location;
   }
   return LCOMM_OK;
 }
@@ -124,7 +126,9 @@ static lcomm_status add(lcomm_comm *comm, const char *name, lcomm_tensor *wanted
   LCOMM_TRY(check_alone(comm, wanted));
   LCOMM_TRY(check_place(comm, wanted));
   lcomm_tensor *made = malloc(sizeof *made);
-  if (!made || !make_room(comm) || !lcomm_handle_add(made, comm)) {
+  if (!made || !make_room(comm) || !lcomm_tensor_mirror_make(comm, wanted) ||
+      !lcomm_handle_add(made, comm)) {
+    lcomm_tensor_mirror_free(wanted);
     free(made);
     LCOMM_TRY(lcomm_enter(comm)); /* other ranks go on with one tensor more */
     lcomm_status status = lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory for tensor %s", name);

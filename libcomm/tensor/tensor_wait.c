@@ -6,7 +6,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/siblings.h"
-#include "libcomm/tensor/bucket.h"
+#include "libcomm/tensor/tensor_mirror.h"
 
 /* Buckets start in order, so one that has not started yet waits for the first tensor of its
  * own or of a bucket before it that is not ready; the first one for all, where they are clipped
@@ -60,6 +60,7 @@ static lcomm_status wait_for(lcomm_comm *comm, lcomm_tensor *tensor) {
                         tensor->name, missing->name);
   }
   LCOMM_TRY(lcomm_bucket_wait(tensor->bucket));
+  LCOMM_TRY(lcomm_tensor_mirror_return(tensor));
   atomic_store(&tensor->returned, true);
   return LCOMM_OK;
 }
@@ -107,6 +108,9 @@ static lcomm_status test(lcomm_comm *comm, lcomm_tensor *tensor, int *done) {
   lcomm_status status = begin(comm, tensor, "lcomm_tensor_test");
   if (status == LCOMM_OK && !is_over(comm, tensor)) {
     status = move_on(comm, tensor);
+  }
+  if (status == LCOMM_OK && is_over(comm, tensor)) {
+    status = lcomm_tensor_mirror_return(tensor);
   }
   if (status == LCOMM_OK) {
     *done = is_over(comm, tensor);

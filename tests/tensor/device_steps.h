@@ -18,7 +18,8 @@ typedef struct twin {
   unsigned frozen; /* a bit for each tensor that takes no part */
 } twin;
 
-static void make_twin(twin *t, const char *policy, int nodes, lcomm_dtype dtype, bool there) {
+static inline void make_twin(twin *t, const char *policy, int nodes, lcomm_dtype dtype,
+                             bool there) {
   char name[16];
   t->comm = make_comm(policy, nodes);
   t->frozen = 0;
@@ -33,7 +34,7 @@ static void make_twin(twin *t, const char *policy, int nodes, lcomm_dtype dtype,
   }
 }
 
-static void free_twin(twin *t, bool there) {
+static inline void free_twin(twin *t, bool there) {
   require_fine(NULL, lcomm_destroy(t->comm));
   for (int i = 0; i < TENSORS; i++) {
     if (there) {
@@ -45,7 +46,8 @@ static void free_twin(twin *t, bool there) {
 }
 
 /* One step of both; the bits of all tensors and residuals are the same. */
-static void step_twins(twin *host, twin *other, lcomm_dtype dtype, int step, const char *policy) {
+static inline void step_twins(twin *host, twin *other, lcomm_dtype dtype, int step,
+                              const char *policy) {
   static float values[LARGEST], kept[LARGEST], kept_there[LARGEST], result[LARGEST];
   size_t element = lcomm_dtype_size(dtype);
   for (int i = 0; i < TENSORS; i++) {
@@ -76,7 +78,7 @@ static void step_twins(twin *host, twin *other, lcomm_dtype dtype, int step, con
           "'%s', step %d: values that are not finite", policy, step);
 }
 
-static void steps_with_error_feedback_have_the_bits_of_the_host(void) {
+static inline void steps_with_error_feedback_have_the_bits_of_the_host(void) {
   static const char *const steps[] = {
       "net=topk:0.02+ef min=1 bucket=24K",
       "net=topk:0.02+ef min=1 bucket=24K warmup=1 ramp=0.25@2 momentum=0.9 algo=direct",
@@ -112,8 +114,8 @@ static void steps_with_error_feedback_have_the_bits_of_the_host(void) {
 
 /* ------------------------------------------------------------------ guard */
 
-static void require_same_figures(const twin *host, const twin *other, const char *policy,
-                                 int step) {
+static inline void require_same_figures(const twin *host, const twin *other, const char *policy,
+                                        int step) {
   for (int i = 0; i < TENSORS; i++) {
     lcomm_guard_figures here, there;
     require_fine(host->comm, lcomm_tensor_guard(host->comm, host->tensors[i], &here));
@@ -133,7 +135,7 @@ static void require_same_figures(const twin *host, const twin *other, const char
 }
 
 /* The same samples, sums and decisions, and the bits of the codecs that tensors fall to. */
-static void the_guard_sees_what_it_sees_on_the_host(void) {
+static inline void the_guard_sees_what_it_sees_on_the_host(void) {
   static const char *const guarded[] = {
       "net=topk:0.02+ef min=128 guard=2 bucket=24K",
       "net=topk:0.05+ef min=128 guard=2,residual=0.001 momentum=0.9 algo=direct",
@@ -156,7 +158,7 @@ static void the_guard_sees_what_it_sees_on_the_host(void) {
 
 /* ---------------------------------------------------------------- changes */
 
-static void freeze(twin *t, unsigned frozen) {
+static inline void freeze(twin *t, unsigned frozen) {
   for (int i = 0; i < TENSORS; i++) {
     require_fine(t->comm, frozen >> i & 1 ? lcomm_tensor_freeze(t->comm, t->tensors[i])
                                           : lcomm_tensor_unfreeze(t->comm, t->tensors[i]));
@@ -164,7 +166,7 @@ static void freeze(twin *t, unsigned frozen) {
   t->frozen = frozen;
 }
 
-static void renew_on_device(twin *t, int i) {
+static inline void renew_on_device(twin *t, int i) {
   check(device->memory.free(t->data[i]));
   t->data[i] = on_device(tensor_counts[i] * sizeof(float));
   require_fine(t->comm, lcomm_tensor_data_set(t->comm, t->tensors[i], t->data[i]));
@@ -172,7 +174,7 @@ static void renew_on_device(twin *t, int i) {
 
 /* Other buffers, frozen tensors and another policy; host memory for a tensor of a device is
  * refused. */
-static void changes_between_steps_have_the_bits_of_the_host(void) {
+static inline void changes_between_steps_have_the_bits_of_the_host(void) {
   static const unsigned frozen[STEPS] = {0, 2, 9, 0, 4, 0};
   static const char *const all[] = {"net=topk:0.02+ef min=1 bucket=24K momentum=0.9",
                                     "net=int8+ef min=1 bucket=24K"};
@@ -201,7 +203,7 @@ static void changes_between_steps_have_the_bits_of_the_host(void) {
 /* ---------------------------------------------------------------- streams */
 
 /* Each call's data is made in the stream before it, and taken out after it. */
-static void calls_are_in_order_with_their_stream(void) {
+static inline void calls_are_in_order_with_their_stream(void) {
   enum { COUNT = 5000, CALLS = 12 };
   static const lcomm_progress_mode modes[] = {LCOMM_PROGRESS_THREAD, LCOMM_PROGRESS_CALLS};
   size_t size = COUNT * sizeof(float);
@@ -236,7 +238,7 @@ static void calls_are_in_order_with_their_stream(void) {
 /* More shapes than are kept for the next call. The second time the last ones are
  * in flight at once, and the others have to wait for them: what they need cannot be
  * made while streams are held. */
-static void calls_of_many_shapes_may_be_in_flight(void) {
+static inline void calls_of_many_shapes_may_be_in_flight(void) {
   enum { SHAPES = 14, LONGEST_CALL = 6000 };
   static float values[SHAPES][LONGEST_CALL];
   lcomm_comm *comm = make_driven("net=none", mpi_size > 1 ? 2 : 1, LCOMM_PROGRESS_THREAD);
@@ -274,7 +276,7 @@ static void calls_of_many_shapes_may_be_in_flight(void) {
   require_fine(NULL, lcomm_destroy(comm));
 }
 
-static void gradients_may_be_made_by_a_stream(void) {
+static inline void gradients_may_be_made_by_a_stream(void) {
   enum { COUNT = 9000 };
   size_t size = COUNT * sizeof(float);
   lcomm_comm *comm = make_driven("net=none", 1, LCOMM_PROGRESS_THREAD);
