@@ -198,7 +198,8 @@
  *                 than N steps behind more than half of the ranks is not waited for: it keeps what
  *                 it sent, sends it later, and lcomm_behind() says how many steps it had better
  *                 skip. Owners of pieces, types, codecs, and what it does not go with are as for
- *                 quorum=; nor does it go with that
+ *                 quorum=; nor does it go with that. It is for tensors of the host, and not for
+ *                 calls with a residual, which wait for all ranks
  *                                                       (default: each step waits for its result)
  *   late=MS       how long a quorum waits for the others, or with stale= a step for its result, 0
  *                 to 3600000 ms                         (default 10)
@@ -208,7 +209,7 @@
  *                 gradients; the others are workers. SHARE, 1 to 1000, is how many bytes
  *                 a server has beside the others, so give a faster link more
  *                 (default 1). A step is of all workers, or with quorum= of so many of
- *                 them, as there. For the tensors, and not with the words, that quorum=
+ *                 them, as there. For the tensors of the host, and not with the words, that quorum=
  *                 names; lcomm_policy_set() does not change it. At most 64
  *                                                       (default: no servers)
  *

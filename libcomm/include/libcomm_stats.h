@@ -73,9 +73,9 @@ LCOMM_API lcomm_status lcomm_rack_stats_get(const lcomm_comm *comm, lcomm_rack_s
 /* ---------------------------------------------------------------- lateness */
 
 /* With quorum= of the policy: how often a rank was late, as the results say that this rank has. The
- * bucket of a step is a sum (with algo=servers each 65536 elements of it are), and so is a call with
- * a residual that need not wait for all; each rank owns a piece of it, and says for its piece who
- * was used. */
+ * bucket of a step is a sum (with algo=servers each 65536 elements of it are), and so is a call
+ * with a residual that need not wait for all; each rank owns a piece of it, and says for its piece
+ * who was used. */
 typedef struct lcomm_lateness {
   uint64_t sums, late_sums;     /* all, and those of which a piece did not use it */
   uint64_t pieces, late_pieces; /* all, and those that did not use it */
@@ -106,8 +106,8 @@ LCOMM_API lcomm_status lcomm_staleness_get(const lcomm_comm *comm, lcomm_stalene
  * not used of it, and is with the others again. With stale=N:drop, after lcomm_tensors_next() has
  * said 0, it is the number of steps whose results are there already. Of calls with a residual it is
  * the number of the next calls with each, and after the calls of a step that of steps: the least of
- * all residuals and tensors, so one that has no part in the steps had better be destroyed. 0 where the rank is not
- * behind, and without either. Local, between the steps. Errors: ARGUMENT (NULL). */
+ * all residuals and tensors, so one that has no part in the steps had better be destroyed. 0 where
+ * the rank is not behind, and without either. Local, between the steps. Errors: ARGUMENT (NULL). */
 LCOMM_API lcomm_status lcomm_behind(const lcomm_comm *comm, uint64_t *steps);
 
 /* Print in words the plan an all-reduce of this shape would follow and why:
