@@ -52,6 +52,78 @@ lcomm_quorum_verdict lcomm_quorum_contribute(lcomm_quorum *quorum, int rank, dou
   return LCOMM_QUORUM_COUNTS;
 }
 
+/* -------------------------------------------------- sources of several ranks */
+
+bool lcomm_quorum_is_of(const lcomm_quorum *quorum, int rank, int source) {
+  return (quorum->rule.source ? quorum->rule.source[rank] : rank) == source;
+}
+
+/* A set of ranks of a source, all those among them that are there by an earlier notice? */
+static bool is_set_of(const lcomm_quorum *quorum, int source, const uint8_t *set) {
+  for (int rank = 0; rank < quorum->rule.ranks; rank++) {
+    bool has = lcomm_quorum_mask_has(set, rank);
+    bool is_its = lcomm_quorum_is_of(quorum, rank, source);
+    bool was_there = quorum->ranks[rank].came > quorum->ranks[rank].answered;
+    if (has != is_its && (has || was_there)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool has_come(const lcomm_quorum *quorum, int source) {
+  for (int rank = 0; rank < quorum->rule.ranks; rank++) {
+    const lcomm_quorum_rank *it = &quorum->ranks[rank];
+    if (lcomm_quorum_is_of(quorum, rank, source) && it->came > it->answered) {
+      return true;
+    }
+  }
+  return false;
+}
+
+lcomm_quorum_verdict lcomm_quorum_notice(lcomm_quorum *quorum, int source, uint64_t round,
+                                         const uint8_t *set, double now_s) {
+  lcomm_quorum_rank *it = &quorum->ranks[source];
+  bool is_next = it->answered == round && (it->owes || !has_come(quorum, source));
+  if (!is_next || !is_set_of(quorum, source, set)) {
+    return LCOMM_QUORUM_REFUSED;
+  }
+  for (int rank = 0; rank < quorum->rule.ranks; rank++) {
+    if (lcomm_quorum_mask_has(set, rank) &&
+        quorum->ranks[rank].came == quorum->ranks[rank].answered) {
+      (void)lcomm_quorum_contribute(quorum, rank, now_s);
+    }
+  }
+  it->owes = true;
+  return round < quorum->open ? LCOMM_QUORUM_LATE : LCOMM_QUORUM_COUNTS;
+}
+
+lcomm_quorum_verdict lcomm_quorum_contribute_for(lcomm_quorum *quorum, int source, uint64_t round,
+                                                 const uint8_t *set, double now_s) {
+  lcomm_quorum_verdict verdict = lcomm_quorum_notice(quorum, source, round, set, now_s);
+  if (verdict != LCOMM_QUORUM_REFUSED) {
+    quorum->ranks[source].owes = false;
+  }
+  return verdict;
+}
+
+bool lcomm_quorum_must_ask(const lcomm_quorum *quorum, int source, double now_s) {
+  const lcomm_quorum_rank *it = &quorum->ranks[source];
+  return it->owes && (it->answered < quorum->open || lcomm_quorum_may_close(quorum, now_s));
+}
+
+bool lcomm_quorum_is_whole(const lcomm_quorum *quorum, double now_s) {
+  if (!lcomm_quorum_may_close(quorum, now_s)) {
+    return false;
+  }
+  for (int rank = 0; rank < quorum->rule.ranks; rank++) {
+    if (quorum->ranks[rank].owes && quorum->ranks[rank].answered == quorum->open) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /* ------------------------------------------------------------------ closing */
 
 static bool is_apart(const lcomm_quorum *quorum, int rank) {
@@ -86,6 +158,12 @@ double lcomm_quorum_due_s(const lcomm_quorum *quorum) {
   return waits && find_farthest(quorum) < 0 ? quorum->enough_s + rule->late_s : 0;
 }
 
+/* A source that gave no notice of itself keeps back its ranks, or waits for itself, too. */
+static int name(const lcomm_quorum *quorum, int rank) {
+  int source = rank >= 0 && quorum->rule.source ? quorum->rule.source[rank] : rank;
+  return source < 0 || lcomm_quorum_is_in(quorum, source) ? rank : source;
+}
+
 int lcomm_quorum_awaits(const lcomm_quorum *quorum, double *since_s) {
   *since_s = quorum->since_s;
   if (quorum->there == 0) {
@@ -93,13 +171,13 @@ int lcomm_quorum_awaits(const lcomm_quorum *quorum, double *since_s) {
   }
   if (quorum->there >= quorum->rule.needed) {
     *since_s = quorum->enough_s;
-    return find_farthest(quorum);
+    return name(quorum, find_farthest(quorum));
   }
   int rank = 0;
   while (is_apart(quorum, rank) || lcomm_quorum_is_in(quorum, rank)) {
     rank++;
   }
-  return rank;
+  return name(quorum, rank);
 }
 
 static uint8_t *mask_of(const lcomm_quorum *quorum, uint64_t round) {
@@ -122,11 +200,18 @@ const uint8_t *lcomm_quorum_used(const lcomm_quorum *quorum, uint64_t round) {
 
 /* ---------------------------------------------------------------- answering */
 
-bool lcomm_quorum_may_answer(const lcomm_quorum *quorum, int rank) {
-  const lcomm_quorum_rank *it = &quorum->ranks[rank];
-  return it->came > it->answered && it->answered < quorum->open;
+bool lcomm_quorum_may_answer(const lcomm_quorum *quorum, int source) {
+  const lcomm_quorum_rank *it = &quorum->ranks[source];
+  return it->answered < quorum->open && !it->owes && has_come(quorum, source);
 }
 
-void lcomm_quorum_answered(lcomm_quorum *quorum, int rank) {
-  quorum->ranks[rank].answered++;
+/* Those of its ranks that have not come to the round are late to it. */
+void lcomm_quorum_answered(lcomm_quorum *quorum, int source) {
+  uint64_t answered = quorum->ranks[source].answered + 1;
+  for (int rank = 0; rank < quorum->rule.ranks; rank++) {
+    if (lcomm_quorum_is_of(quorum, rank, source)) {
+      quorum->ranks[rank].came = answered;
+      quorum->ranks[rank].answered = answered;
+    }
+  }
 }

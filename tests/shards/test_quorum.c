@@ -41,7 +41,7 @@ static double draw_step_s(world *it, int rank) {
 }
 
 static void begin(world *it, int ranks, int needed, double late_s, unsigned kept, uint64_t seed) {
-  lcomm_quorum_rule rule = {ranks, needed, late_s, kept, apart};
+  lcomm_quorum_rule rule = {ranks, needed, late_s, kept, apart, NULL};
   memset(it, 0, sizeof *it);
   it->random = seed * 2 + 1;
   assert_true(lcomm_quorum_make(&it->quorum, &rule));
@@ -169,7 +169,7 @@ static void all_are_used_where_all_are_needed(void **state) {
 
 static lcomm_quorum quorum_of(int ranks, int needed, double late_s, unsigned kept) {
   lcomm_quorum quorum;
-  lcomm_quorum_rule rule = {ranks, needed, late_s, kept, NULL};
+  lcomm_quorum_rule rule = {ranks, needed, late_s, kept, NULL, NULL};
   assert_true(lcomm_quorum_make(&quorum, &rule));
   return quorum;
 }
@@ -227,7 +227,7 @@ static void a_rank_that_was_not_answered_is_refused(void **state) {
 
 static void a_rank_that_is_apart_is_not_waited_for(void **state) {
   (void)state;
-  lcomm_quorum_rule rule = {3, 2, 1000, 1, first_rank};
+  lcomm_quorum_rule rule = {3, 2, 1000, 1, first_rank, NULL};
   lcomm_quorum it;
   double since_s = 0;
   assert_true(lcomm_quorum_make(&it, &rule));
