@@ -35,12 +35,17 @@ bool lcomm_quorum_is_in(const lcomm_quorum *quorum, int rank) {
   return quorum->ranks[rank].came == quorum->open + 1;
 }
 
+static int source_of(const lcomm_quorum *quorum, int rank) {
+  return quorum->rule.source ? quorum->rule.source[rank] : rank;
+}
+
 lcomm_quorum_verdict lcomm_quorum_contribute(lcomm_quorum *quorum, int rank, double now_s) {
   lcomm_quorum_rank *it = &quorum->ranks[rank];
   if (it->came != it->answered) {
     return LCOMM_QUORUM_REFUSED;
   }
   it->came++;
+  quorum->ranks[source_of(quorum, rank)].waiting++;
   if (it->came <= quorum->open) {
     return LCOMM_QUORUM_LATE;
   }
@@ -55,7 +60,7 @@ lcomm_quorum_verdict lcomm_quorum_contribute(lcomm_quorum *quorum, int rank, dou
 /* -------------------------------------------------- sources of several ranks */
 
 bool lcomm_quorum_is_of(const lcomm_quorum *quorum, int rank, int source) {
-  return (quorum->rule.source ? quorum->rule.source[rank] : rank) == source;
+  return source_of(quorum, rank) == source;
 }
 
 /* A set of ranks of a source, all those among them that are there by an earlier notice? */
@@ -71,20 +76,10 @@ static bool is_set_of(const lcomm_quorum *quorum, int source, const uint8_t *set
   return true;
 }
 
-static bool has_come(const lcomm_quorum *quorum, int source) {
-  for (int rank = 0; rank < quorum->rule.ranks; rank++) {
-    const lcomm_quorum_rank *it = &quorum->ranks[rank];
-    if (lcomm_quorum_is_of(quorum, rank, source) && it->came > it->answered) {
-      return true;
-    }
-  }
-  return false;
-}
-
 lcomm_quorum_verdict lcomm_quorum_notice(lcomm_quorum *quorum, int source, uint64_t round,
                                          const uint8_t *set, double now_s) {
   lcomm_quorum_rank *it = &quorum->ranks[source];
-  bool is_next = it->answered == round && (it->owes || !has_come(quorum, source));
+  bool is_next = it->answered == round && (it->owes || it->waiting == 0);
   if (!is_next || !is_set_of(quorum, source, set)) {
     return LCOMM_QUORUM_REFUSED;
   }
@@ -160,7 +155,7 @@ double lcomm_quorum_due_s(const lcomm_quorum *quorum) {
 
 /* A source that gave no notice of itself keeps back its ranks, or waits for itself, too. */
 static int name(const lcomm_quorum *quorum, int rank) {
-  int source = rank >= 0 && quorum->rule.source ? quorum->rule.source[rank] : rank;
+  int source = rank >= 0 ? source_of(quorum, rank) : -1;
   return source < 0 || lcomm_quorum_is_in(quorum, source) ? rank : source;
 }
 
@@ -202,16 +197,22 @@ const uint8_t *lcomm_quorum_used(const lcomm_quorum *quorum, uint64_t round) {
 
 bool lcomm_quorum_may_answer(const lcomm_quorum *quorum, int source) {
   const lcomm_quorum_rank *it = &quorum->ranks[source];
-  return it->answered < quorum->open && !it->owes && has_come(quorum, source);
+  return it->answered < quorum->open && !it->owes && it->waiting > 0;
+}
+
+static void set_answered(lcomm_quorum *quorum, int rank, uint64_t answered) {
+  quorum->ranks[rank].came = answered;
+  quorum->ranks[rank].answered = answered;
 }
 
 /* Those of its ranks that have not come to the round are late to it. */
 void lcomm_quorum_answered(lcomm_quorum *quorum, int source) {
   uint64_t answered = quorum->ranks[source].answered + 1;
-  for (int rank = 0; rank < quorum->rule.ranks; rank++) {
-    if (lcomm_quorum_is_of(quorum, rank, source)) {
-      quorum->ranks[rank].came = answered;
-      quorum->ranks[rank].answered = answered;
+  quorum->ranks[source].waiting = 0;
+  set_answered(quorum, source, answered);
+  for (int rank = 0; quorum->rule.source && rank < quorum->rule.ranks; rank++) {
+    if (quorum->rule.source[rank] == source) {
+      set_answered(quorum, rank, answered);
     }
   }
 }

@@ -72,6 +72,13 @@ bool lcomm_shard_roles_serves(const lcomm_shard_roles *roles, int rank) {
   return lcomm_quorum_mask_has(roles->apart, rank);
 }
 
+/* Owners of one node have different collectors, as far as there are ranks. */
+int lcomm_shard_collector(const lcomm_topo *topo, int rank, int owner) {
+  int node = topo->node[rank], ranks = topo->node_size[node];
+  bool is_direct = node == topo->node[owner] || ranks == 1;
+  return is_direct ? -1 : lcomm_topo_rank(topo, node, topo->local[owner] % ranks);
+}
+
 /* ------------------------------------------------------------------- cutting */
 
 static uint64_t blocks_of(uint64_t count) {

@@ -43,6 +43,10 @@ bool lcomm_shard_roles_serves(const lcomm_shard_roles *roles, int rank);
 void lcomm_shard_cut(lcomm_shard_roles *roles, uint64_t count, uint64_t bytes,
                      lcomm_shard_cut_piece *pieces);
 
+/* The rank of a node that adds up what its ranks contribute to the piece of an owner on another one
+ * (node_quorum.h); -1: `rank` contributes itself, as it is alone on its node, or on the owner's. */
+int lcomm_shard_collector(const lcomm_topo *topo, int rank, int owner);
+
 /* A piece is no more. */
 void lcomm_shard_uncut(lcomm_shard_roles *roles, int owner, uint64_t bytes);
 

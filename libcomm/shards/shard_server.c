@@ -77,13 +77,6 @@ static lcomm_status refuse_update(lcomm_shards *shards, const lcomm_shard_vector
                     (unsigned long long)round, (unsigned long long)vector->count);
 }
 
-static lcomm_status answer_all(lcomm_shards *shards) {
-  for (int peer = 0; peer < shards->service->size; peer++) {
-    LCOMM_TRY(lcomm_shard_owner_answer(shards, peer));
-  }
-  return LCOMM_OK;
-}
-
 /* The service goes on while the result is computed. */
 static lcomm_status close_round(lcomm_shards *shards, lcomm_shard_vector *vector,
                                 lcomm_shard_update update, void *context) {
@@ -98,7 +91,8 @@ static lcomm_status close_round(lcomm_shards *shards, lcomm_shard_vector *vector
   int failed = lcomm_shard_owner_compute(vector, round, update, context);
   LCOMM_TRY(lcomm_enter(shards->service));
   vector->owned.results[round % shards->rule.kept].is_ready = true;
-  lcomm_status status = failed ? refuse_update(shards, vector, round, failed) : answer_all(shards);
+  lcomm_status status =
+      failed ? refuse_update(shards, vector, round, failed) : lcomm_shard_owner_answer(vector);
   lcomm_exit(shards->service);
   lcomm_progress_thread_wake(shards->service->progress.thread);
   return status;

@@ -57,16 +57,18 @@ static lcomm_status finish_all_before(lcomm_shards *shards, lcomm_shard_vector *
 
 static lcomm_status contribute(lcomm_shards *shards, lcomm_shard_vector *vector, int owner) {
   lcomm_shard_piece *it = &vector->pieces[owner];
-  lcomm_shard_queue *expected = &shards->peers[owner].results;
+  lcomm_shard_peer *peer = &shards->peers[it->via];
   lcomm_shard_header header = {.kind = LCOMM_SHARD_CONTRIBUTION,
                                .vector = vector->number,
+                               .owner = (uint32_t)owner,
+                               .used = 1,
                                .round = vector->round - 1,
-                               .size = it->size};
+                               .size = it->size,
+                               .mask = shards->self};
   lcomm_shard_header_write(&header, shards->service->size, it->sending.header);
-  it->next = NULL;
-  lcomm_shard_queue_add(expected, vector,
-                        expected->last ? &expected->last->pieces[owner].next : NULL);
-  return lcomm_shard_send(shards, owner, &it->sending, it->payload, it->size, it->coding.count);
+  it->is_expected = true;
+  *(it->via == owner ? &peer->own : &peer->passed_on) += 1;
+  return lcomm_shard_send(shards, it->via, &it->sending, it->payload, it->size, it->coding.count);
 }
 
 /* Each rank begins with another owner, or all would send to the first at once. */
@@ -131,25 +133,39 @@ static void sleep_until_news(lcomm_shards *shards, const lcomm_shard_vector *vec
   pthread_mutex_unlock(&shards->lock);
 }
 
-/* Owners look after ranks that do not contribute; this is for an owner that does not answer. */
-static lcomm_status check_owners(lcomm_shards *shards, const lcomm_shard_vector *vector,
-                                 double waited_s) {
+/* Whoever owes this rank a result of its own piece, or of one that it collects. */
+static int find_debtor(const lcomm_shards *shards, bool of_collectors) {
+  for (int rank = 0; rank < shards->service->size; rank++) {
+    const lcomm_shard_peer *peer = &shards->peers[rank];
+    if ((of_collectors ? peer->passed_on : peer->own) > 0) {
+      return rank;
+    }
+  }
+  return -1;
+}
+
+/* Owners and collectors look after ranks that do not contribute; this is for one that does not
+ * answer. */
+static lcomm_status check_debtor(lcomm_shards *shards, const lcomm_shard_vector *vector,
+                                 double waited_s, lcomm_shard_patience with) {
+  bool collects = with == LCOMM_SHARD_FOR_COLLECTOR;
   lcomm_comm *service = shards->service;
   char who[96];
-  int owner = 0;
-  if (waited_s < 1 + 1.25 * shards->comm->settings.timeout_s) {
+  if (waited_s < lcomm_shards_patience_s(shards, with)) {
     return LCOMM_OK;
   }
   LCOMM_TRY(lcomm_enter(service));
-  while (owner + 1 < service->size && shards->peers[owner].results.first == NULL) {
-    owner++;
+  int rank = find_debtor(shards, collects);
+  lcomm_status status = LCOMM_OK;
+  if (rank >= 0) {
+    status = lcomm_fail_peer(
+        service, LCOMM_ERR_TIMEOUT, rank,
+        "a sum of %llu elements with %s waits for %s, which %s a piece of it and has not "
+        "answered for %g s. LCOMM_TIMEOUT_S sets the time-out.",
+        (unsigned long long)vector->count, shards->word,
+        lcomm_comm_who(service, rank, who, sizeof(who)),
+        collects ? "passes on to its node" : "owns", waited_s);
   }
-  lcomm_status status = lcomm_fail_peer(
-      service, LCOMM_ERR_TIMEOUT, owner,
-      "a sum of %llu elements with %s waits for %s, which owns a piece of it and has not "
-      "answered for %g s. LCOMM_TIMEOUT_S sets the time-out.",
-      (unsigned long long)vector->count, shards->word,
-      lcomm_comm_who(service, owner, who, sizeof(who)), waited_s);
   lcomm_exit(service);
   return status;
 }
@@ -170,7 +186,8 @@ lcomm_status lcomm_shard_chunk_wait(lcomm_shard_vector *vector, double until_s) 
       sleep_until_news(shards, vector, until_s - now_s);
     }
     now_s = lcomm_clock_s();
-    (void)check_owners(shards, vector, now_s - since_s);
+    (void)check_debtor(shards, vector, now_s - since_s, LCOMM_SHARD_FOR_OWNER);
+    (void)check_debtor(shards, vector, now_s - since_s, LCOMM_SHARD_FOR_COLLECTOR);
     LCOMM_TRY(lcomm_control_receive(comm));
     LCOMM_TRY(lcomm_shards_follow_failure(shards));
   }
@@ -200,16 +217,24 @@ static void end_piece(lcomm_shard_vector *vector, const lcomm_shard_piece *piece
   }
 }
 
-/* The service may add to the errors of this piece while this rank is between two sums. */
+static void take_error(const lcomm_shard_vector *vector, int owner, float *error, float *residual) {
+  const lcomm_shard_piece *piece = &vector->pieces[owner];
+  vector->comm->kernels->f32_add(error, 1.0f, residual + piece->first, piece->coding.count);
+  memset(error, 0, piece->coding.count * sizeof(float));
+}
+
+/* The service may add to the errors of this piece, and of those that this rank collects, while this
+ * rank is between two sums. */
 static lcomm_status take_errors(lcomm_shards *shards, lcomm_shard_vector *vector, float *residual) {
-  lcomm_shard_owned *owned = &vector->owned;
-  if (owned->coding.count == 0) {
-    return LCOMM_OK;
-  }
   LCOMM_TRY(lcomm_enter(shards->service));
-  vector->comm->kernels->f32_add(
-      owned->error, 1.0f, residual + vector->pieces[vector->comm->rank].first, owned->coding.count);
-  memset(owned->error, 0, owned->coding.count * sizeof(float));
+  if (vector->owned.coding.count > 0) {
+    take_error(vector, vector->comm->rank, vector->owned.error, residual);
+  }
+  for (int owner = 0; vector->collected && owner < vector->comm->size; owner++) {
+    if (vector->collected[owner]) {
+      take_error(vector, owner, vector->collected[owner]->error, residual);
+    }
+  }
   lcomm_exit(shards->service);
   return LCOMM_OK;
 }

@@ -21,7 +21,10 @@ static lcomm_status make_piece(lcomm_shard_vector *vector, const lcomm_shard_req
                                int owner) {
   const lcomm_comm *comm = vector->comm;
   lcomm_shard_piece *piece = &vector->pieces[owner];
-  lcomm_format format = lcomm_shard_format_between(comm, request, comm->rank, owner);
+  int collector =
+      comm->deferred.shards->collects ? lcomm_shard_collector(&comm->topo, comm->rank, owner) : -1;
+  piece->via = collector >= 0 ? collector : owner;
+  lcomm_format format = lcomm_shard_format_between(comm, request, comm->rank, piece->via);
   lcomm_shard_coding results = {0};
   uint64_t count = piece->coding.count;
   bool whole = true;
@@ -54,15 +57,39 @@ static lcomm_status make_contribution(lcomm_shard_vector *vector,
   it->room = coding.room;
   it->payload = zeros(it->room, &whole);
   it->answer.header = zeros(lcomm_shard_header_size(comm->size), &whole);
+  it->request.header = zeros(lcomm_shard_header_size(comm->size), &whole);
   return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
+/* By whom the contributions of each rank come. */
+static bool set_sources(lcomm_shard_vector *vector, lcomm_quorum_rule *rule) {
+  const lcomm_comm *comm = vector->comm;
+  lcomm_shard_owned *owned = &vector->owned;
+  if (!comm->deferred.shards->collects) {
+    return true;
+  }
+  owned->source = calloc((size_t)comm->size, sizeof *owned->source);
+  for (int rank = 0; owned->source && rank < comm->size; rank++) {
+    int collector = lcomm_shard_collector(&comm->topo, rank, comm->rank);
+    owned->source[rank] = collector >= 0 ? collector : rank;
+  }
+  rule->source = owned->source;
+  return owned->source != NULL;
+}
+
+static bool contributes(const lcomm_shard_vector *vector, int rank) {
+  const lcomm_shards *shards = vector->comm->deferred.shards;
+  return !lcomm_shard_roles_serves(&shards->roles, rank) &&
+         lcomm_quorum_is_of(&vector->owned.quorum, rank, rank);
+}
+
 static lcomm_status make_owned(lcomm_shard_vector *vector, const lcomm_shard_request *request,
-                               const lcomm_quorum_rule *rule) {
+                               const lcomm_quorum_rule *of_all) {
   const lcomm_comm *comm = vector->comm;
   const lcomm_shard_piece *own = &vector->pieces[comm->rank];
   lcomm_shard_owned *owned = &vector->owned;
-  bool whole = lcomm_quorum_make(&owned->quorum, rule);
+  lcomm_quorum_rule rule = *of_all;
+  bool whole = set_sources(vector, &rule) && lcomm_quorum_make(&owned->quorum, &rule);
   if (own->coding.count == 0) {
     return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
   }
@@ -72,12 +99,11 @@ static lcomm_status make_owned(lcomm_shard_vector *vector, const lcomm_shard_req
   owned->sum = zeros(owned->coding.count * sizeof(float), &whole);
   owned->error = zeros(owned->coding.count * sizeof(float), &whole);
   owned->left = zeros(owned->coding.topk ? owned->coding.count * sizeof(float) : 0, &whole);
-  for (unsigned i = 0; i < rule->kept; i++) {
+  for (unsigned i = 0; i < rule.kept; i++) {
     owned->results[i].payload = zeros(owned->coding.room, &whole);
   }
   for (int rank = 0; whole && rank < comm->size; rank++) {
-    bool contributes = !lcomm_shard_roles_serves(&comm->deferred.shards->roles, rank);
-    LCOMM_TRY(contributes ? make_contribution(vector, request, rank) : LCOMM_OK);
+    LCOMM_TRY(contributes(vector, rank) ? make_contribution(vector, request, rank) : LCOMM_OK);
   }
   return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
@@ -118,6 +144,8 @@ static lcomm_status fill(lcomm_shard_vector *vector, const lcomm_shard_request *
     LCOMM_TRY(make_piece(vector, request, owner));
   }
   LCOMM_TRY(whole ? make_owned(vector, request, rule) : LCOMM_ERR_MEMORY);
+  LCOMM_TRY(comm->deferred.shards->collects ? lcomm_shard_collected_make(vector, request)
+                                            : LCOMM_OK);
   vector->scratch = zeros(longest_piece(vector) * sizeof(float), &whole);
   return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
@@ -136,6 +164,7 @@ static void free_owned(const lcomm_comm *comm, lcomm_shard_owned *owned) {
   for (int rank = 0; owned->ranks && rank < comm->size; rank++) {
     free(owned->ranks[rank].payload);
     free(owned->ranks[rank].answer.header);
+    free(owned->ranks[rank].request.header);
   }
   for (int i = 0; i < LCOMM_SHARD_KEPT; i++) {
     free(owned->results[i].payload);
@@ -146,6 +175,7 @@ static void free_owned(const lcomm_comm *comm, lcomm_shard_owned *owned) {
   free(owned->left);
   lcomm_topk_destroy(owned->coding.topk);
   lcomm_quorum_free(&owned->quorum);
+  free(owned->source);
 }
 
 static void free_memory(lcomm_shard_vector *vector) {
@@ -154,6 +184,7 @@ static void free_memory(lcomm_shard_vector *vector) {
     free_piece(&vector->pieces[owner]);
   }
   free_owned(vector->comm, &vector->owned);
+  lcomm_shard_collected_free(vector);
   free(vector->pieces);
   free(vector->scratch);
   free(vector);
@@ -168,9 +199,11 @@ static bool is_sending(lcomm_shards *shards, lcomm_shard_vector *vector) {
     if (vector->owned.ranks) {
       (void)lcomm_shard_send_ends(shards, &vector->owned.ranks[i].answer, &over);
       all_over &= over;
+      (void)lcomm_shard_send_ends(shards, &vector->owned.ranks[i].request, &over);
+      all_over &= over;
     }
   }
-  return !all_over;
+  return !all_over || lcomm_shard_collected_sends(vector);
 }
 
 /* What was sent has arrived, as its receivers have gone on; the transport has not said so yet. */

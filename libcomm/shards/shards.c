@@ -17,6 +17,7 @@ static void free_shards(lcomm_shards *shards) {
     free(shards->peers[i].bytes);
   }
   free(shards->peers);
+  free(shards->self);
   free(shards->vectors);
   lcomm_shard_roles_free(&shards->roles);
   pthread_mutex_destroy(&shards->lock);
@@ -26,11 +27,16 @@ static void free_shards(lcomm_shards *shards) {
 
 static bool make_peers(lcomm_shards *shards) {
   int size = shards->service->size;
+  int rank = shards->service->rank;
   shards->peers = calloc((size_t)size, sizeof *shards->peers);
-  bool whole = shards->peers != NULL;
+  shards->self = calloc(1, lcomm_quorum_mask_size(size));
+  bool whole = shards->peers && shards->self;
   for (int i = 0; whole && i < size; i++) {
     shards->peers[i].bytes = calloc(1, lcomm_shard_header_size(size));
     whole = shards->peers[i].bytes != NULL;
+  }
+  if (whole) {
+    shards->self[rank / 8] |= (uint8_t)(1 << rank % 8);
   }
   return whole;
 }
@@ -48,6 +54,8 @@ static void init_news(lcomm_shards *shards) {
 static void set_rule(lcomm_shards *shards, const lcomm_shard_roles *roles) {
   const lcomm_quorum_policy *policy = &shards->comm->settings.policy.quorum;
   int ranks = shards->comm->size, needed = lcomm_policy_quorum(policy, roles->workers);
+  bool has_nodes = shards->comm->topo.nodes > 1 && shards->comm->topo.nodes < ranks;
+  shards->collects = has_nodes && policy->stale == 0 && roles->servers == 0;
   shards->stale.rule = (lcomm_stale_rule){.steps = policy->stale, .drops = policy->drops};
   if (policy->stale > 0) {
     shards->rule = lcomm_stale_quorum(&shards->stale.rule, ranks, LCOMM_SHARD_KEPT);
@@ -155,6 +163,40 @@ void lcomm_shards_tell(lcomm_shards *shards) {
   pthread_mutex_lock(&shards->lock);
   pthread_cond_broadcast(&shards->news);
   pthread_mutex_unlock(&shards->lock);
+}
+
+double lcomm_shards_patience_s(const lcomm_shards *shards, lcomm_shard_patience whom) {
+  double timeout_s = shards->comm->settings.timeout_s;
+  switch (whom) {
+  case LCOMM_SHARD_FOR_RANKS:
+    return timeout_s;
+  case LCOMM_SHARD_FOR_NODES:
+    return 1 + 1.25 * timeout_s;
+  case LCOMM_SHARD_FOR_OWNER:
+    return shards->collects ? 2 + 2 * timeout_s : 1 + 1.25 * timeout_s;
+  default:
+    return 3 + 3 * timeout_s;
+  }
+}
+
+/* Whom a round needs, for sentences. */
+static const char *say_needed(const lcomm_shards *shards, char *text, size_t size) {
+  if (lcomm_shards_have_servers(shards)) {
+    snprintf(text, size, "of %d workers", shards->rule.needed);
+  } else {
+    snprintf(text, size, "with %s", shards->word);
+  }
+  return text;
+}
+
+lcomm_status lcomm_shards_accuse(lcomm_shards *shards, int rank, int there, int all,
+                                 const char *where, double waited_s) {
+  char who[96], needed[48];
+  return lcomm_fail_peer(shards->service, LCOMM_ERR_TIMEOUT, rank,
+                         "%d of %d ranks%s wait for %s, without which no sum %s can go "
+                         "on: it has not contributed for %g s. LCOMM_TIMEOUT_S sets the time-out.",
+                         there, all, where, lcomm_comm_who(shards->service, rank, who, sizeof(who)),
+                         say_needed(shards, needed, sizeof(needed)), waited_s);
 }
 
 /* Ranks have the same numbers in both, so the sentence is right in both. */
