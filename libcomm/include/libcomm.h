@@ -180,8 +180,8 @@
  *                 late; rank 0 logs who was in 50 sums in a row. For float32,
  *                 float16 and bfloat16 tensors; what is on a device comes to the host
  *                 through pinned memory, in calls of the program. Plain calls and
- *                 reduce-scatters wait for all ranks. Ranks on the owner's node send
- *                 exactly. Each communicator has a progress thread more. Not with
+ *                 reduce-scatters wait for all ranks. Ranks of a node add up exactly, and
+ *                 send other nodes one sum. There is a progress thread more. Not with
  *                 warmup=, ramp=, momentum=, adam=, undo=, guard=, node=, rack=, net=auto,
  *                 lowrank, +zstd and LCOMM_ELASTIC, and lcomm_policy_set() does not
  *                 change it               (default: all ranks)

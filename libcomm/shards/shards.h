@@ -6,7 +6,8 @@
 /* Sums of vectors of float32 through owners of their pieces, without waiting for the slowest rank
  * (quorum= and stale= of the policy), or by servers (algo=servers). Each rank, or each server, owns
  * a piece of each vector. It is sent the contributions of all ranks, or workers, to it, sums them
- * by the rule of quorum.h, and answers each with the result.
+ * by the rule of quorum.h, and answers each with the result. With quorum= alone, ranks of another
+ * node contribute together and are answered together (node_quorum.h).
  *
  * Messages between two ranks carry both, in a communicator of the same ranks that has nothing else
  * to do, the *service*. Its progress thread serves peers while the program computes. Vectors of
@@ -16,8 +17,8 @@
  * shards.c has the life of all this and what goes wrong, shard_roles.c who owns what,
  * shard_chunks.c a vector in chunks, shard_vector.c the life of a chunk, shard_lanes.c those that
  * take turns with stale=, shard_sum.c a sum as its contributors see it, shard_owner.c as the owner
- * of a piece does, shard_server.c as a server does, shard_serve.c the messages, shard_late.c who is
- * late. */
+ * of a piece does, shard_collect.c as the collector of a node does, shard_server.c as a server
+ * does, shard_serve.c and shard_receive.c the messages, shard_late.c who is late. */
 
 #include "codecs/codec.h"
 #include "libcomm/engine/engine.h"

@@ -436,6 +436,27 @@ static void who_contributes_for_others_or_twice_is_refused(void **state) {
   lcomm_quorum_free(&it);
 }
 
+/* Without it the one that is there would wait for the others of its node. */
+static void a_late_node_is_asked_and_answered_for_those_that_are_there(void **state) {
+  (void)state;
+  static const int source[4] = {0, 1, 3, 3};
+  static const uint8_t own[1] = {8};
+  lcomm_quorum_rule rule = {.ranks = 4, .needed = 2, .kept = 4, .source = source};
+  lcomm_quorum it;
+  assert_true(lcomm_quorum_make(&it, &rule));
+  (void)lcomm_quorum_contribute(&it, 0, 1);
+  (void)lcomm_quorum_contribute(&it, 1, 1);
+  lcomm_quorum_close(&it);
+  assert_int_equal(lcomm_quorum_notice(&it, 3, 0, own, 2), LCOMM_QUORUM_LATE);
+  assert_true(lcomm_quorum_must_ask(&it, 3, 2) && !lcomm_quorum_may_answer(&it, 3));
+  assert_int_equal(lcomm_quorum_contribute_for(&it, 3, 0, own, 3), LCOMM_QUORUM_LATE);
+  assert_true(lcomm_quorum_may_answer(&it, 3));
+  lcomm_quorum_answered(&it, 3);
+  assert_true(it.ranks[2].answered == 1 && it.ranks[2].came == 1);
+  assert_false(lcomm_quorum_may_answer(&it, 3));
+  lcomm_quorum_free(&it);
+}
+
 /* Who brings nothing of a whole node is stuck, or not there itself. */
 static void the_source_of_a_silent_node_is_named(void **state) {
   (void)state;
@@ -460,6 +481,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_owner_is_told_of_few_ranks_when_they_have_waited),
     cmocka_unit_test(a_node_with_a_rank_far_behind_does_not_contribute),
     cmocka_unit_test(who_contributes_for_others_or_twice_is_refused),
+    cmocka_unit_test(a_late_node_is_asked_and_answered_for_those_that_are_there),
     cmocka_unit_test(the_source_of_a_silent_node_is_named),
 };
 RUN_TESTS(tests)
