@@ -147,11 +147,46 @@ static void what_has_a_tile_or_less_goes_whole_to_the_server_that_has_least(void
   lcomm_shard_roles_free(&roles);
 }
 
+/* One of its node, the same for all of it. */
+static void ranks_of_a_node_have_one_collector_for_each_owner(void **state) {
+  (void)state;
+  for (int nodes = 1; nodes <= 16; nodes++) {
+    lcomm_topo topo = topo_of(16, nodes);
+    for (int owner = 0; owner < 16; owner++) {
+      for (int rank = 0; rank < 16; rank++) {
+        int node = topo.node[rank], collector = lcomm_shard_collector(&topo, rank, owner);
+        bool is_direct = node == topo.node[owner] || topo.node_size[node] == 1;
+        assert_int_equal(collector < 0, is_direct);
+        assert_true(is_direct || (topo.node[collector] == node &&
+                                  lcomm_shard_collector(&topo, collector, owner) == collector));
+      }
+    }
+    lcomm_topo_free(&topo);
+  }
+}
+
+static void ranks_of_a_node_collect_equally_much(void **state) {
+  (void)state;
+  int pieces[16] = {0};
+  lcomm_topo topo = topo_of(16, 4);
+  for (int owner = 0; owner < 16; owner++) {
+    for (int rank = 0; rank < 16; rank++) {
+      pieces[rank] += lcomm_shard_collector(&topo, rank, owner) == rank;
+    }
+  }
+  for (int rank = 0; rank < 16; rank++) {
+    assert_int_equal(pieces[rank], 3);
+  }
+  lcomm_topo_free(&topo);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(servers_are_the_ranks_that_the_policy_names),
     cmocka_unit_test(without_servers_all_ranks_do_both),
     cmocka_unit_test(servers_that_cannot_be_are_refused_with_a_sentence),
     cmocka_unit_test(servers_hold_their_shares_of_all_bytes),
     cmocka_unit_test(what_has_a_tile_or_less_goes_whole_to_the_server_that_has_least),
+    cmocka_unit_test(ranks_of_a_node_have_one_collector_for_each_owner),
+    cmocka_unit_test(ranks_of_a_node_collect_equally_much),
 };
 RUN_TESTS(tests)
