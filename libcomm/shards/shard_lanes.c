@@ -97,16 +97,23 @@ void lcomm_shard_lanes_retire(lcomm_shard_vector **lanes) {
   }
 }
 
+static bool have_results(const lcomm_quorum *quorum, int source, uint64_t rounds) {
+  return quorum->ranks[source].answered >= rounds;
+}
+
 /* All ranks make the same sums, so nobody contributes any more. */
 static bool is_settled(const lcomm_shard_vector *vector) {
-  const lcomm_shards *shards = vector->comm->deferred.shards;
-  for (int rank = 0; vector->owned.coding.count > 0 && rank < vector->comm->size; rank++) {
-    bool contributes = !lcomm_shard_roles_serves(&shards->roles, rank);
-    if (contributes && vector->owned.quorum.ranks[rank].answered < vector->round) {
-      return false;
+  const lcomm_shard_owned *owned = &vector->owned;
+  bool all = true;
+  for (int rank = 0; rank < vector->comm->size; rank++) {
+    const lcomm_shard_collected *it = vector->collected ? vector->collected[rank] : NULL;
+    bool contributes = owned->ranks && owned->ranks[rank].payload;
+    all &= !contributes || have_results(&owned->quorum, rank, vector->round);
+    for (int local = 0; it && local < lcomm_shard_node_ranks(it); local++) {
+      all &= have_results(&it->quorum.ranks, local, vector->round);
     }
   }
-  return true;
+  return all;
 }
 
 bool lcomm_shard_lanes_are_settled(lcomm_comm *comm, lcomm_shard_vector **lanes) {

@@ -172,7 +172,8 @@ static lcomm_status check_debtor(lcomm_shards *shards, const lcomm_shard_vector 
 
 lcomm_status lcomm_shard_sum_check(const lcomm_shard_vector *vector, double looked_s) {
   lcomm_shards *shards = vector->comm->deferred.shards;
-  (void)check_owners(shards, vector, looked_s);
+  (void)check_debtor(shards, vector, looked_s, LCOMM_SHARD_FOR_OWNER);
+  (void)check_debtor(shards, vector, looked_s, LCOMM_SHARD_FOR_COLLECTOR);
   LCOMM_TRY(lcomm_control_receive(vector->comm));
   return lcomm_shards_follow_failure(shards);
 }
@@ -186,10 +187,7 @@ lcomm_status lcomm_shard_chunk_wait(lcomm_shard_vector *vector, double until_s) 
       sleep_until_news(shards, vector, until_s - now_s);
     }
     now_s = lcomm_clock_s();
-    (void)check_debtor(shards, vector, now_s - since_s, LCOMM_SHARD_FOR_OWNER);
-    (void)check_debtor(shards, vector, now_s - since_s, LCOMM_SHARD_FOR_COLLECTOR);
-    LCOMM_TRY(lcomm_control_receive(comm));
-    LCOMM_TRY(lcomm_shards_follow_failure(shards));
+    LCOMM_TRY(lcomm_shard_sum_check(vector, now_s - since_s));
   }
   comm->stats.wait_s += lcomm_clock_s() - since_s;
   return LCOMM_OK;
