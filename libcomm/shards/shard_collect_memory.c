@@ -36,7 +36,7 @@ static bool make_ranks(const lcomm_comm *comm, lcomm_shard_collected *made, int 
 
 static bool make_results(const lcomm_comm *comm, lcomm_shard_collected *made, size_t room) {
   bool whole = true;
-  for (int i = 0; i < LCOMM_SHARD_KEPT; i++) {
+  for (unsigned i = 0; i < comm->deferred.shards->rule.kept; i++) {
     made->results[i].payload = zeros(room, &whole);
     made->results[i].set = zeros(lcomm_quorum_mask_size(comm->size), &whole);
   }
@@ -59,7 +59,7 @@ static lcomm_status make(lcomm_shard_vector *vector, const lcomm_shard_request *
   made->owner = owner;
   LCOMM_TRY(lcomm_shard_coding_make(request, &request->format, piece->first, count, &made->coding));
   whole &= lcomm_node_quorum_make(&made->quorum, ranks, needed_of_node(shards, ranks),
-                                  LCOMM_SHARD_KEPT, shards->comm->settings.timeout_s / 4);
+                                  shards->rule.kept, shards->comm->settings.timeout_s / 4);
   whole &= make_ranks(comm, made, ranks, count) && make_results(comm, made, piece->result_room);
   made->payload = zeros(made->coding.room, &whole);
   made->set = zeros(lcomm_quorum_mask_size(comm->size), &whole);

@@ -54,8 +54,9 @@ static void init_news(lcomm_shards *shards) {
 static void set_rule(lcomm_shards *shards, const lcomm_shard_roles *roles) {
   const lcomm_quorum_policy *policy = &shards->comm->settings.policy.quorum;
   int ranks = shards->comm->size, needed = lcomm_policy_quorum(policy, roles->workers);
+  /* stale=N:drop counts rounds of single ranks over all lanes. */
   bool has_nodes = shards->comm->topo.nodes > 1 && shards->comm->topo.nodes < ranks;
-  shards->collects = has_nodes && policy->stale == 0 && roles->servers == 0;
+  shards->collects = has_nodes && !policy->drops && roles->servers == 0;
   shards->stale.rule = (lcomm_stale_rule){.steps = policy->stale, .drops = policy->drops};
   if (policy->stale > 0) {
     shards->rule = lcomm_stale_quorum(&shards->stale.rule, ranks, LCOMM_SHARD_KEPT);

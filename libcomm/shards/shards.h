@@ -6,8 +6,8 @@
 /* Sums of vectors of float32 through owners of their pieces, without waiting for the slowest rank
  * (quorum= and stale= of the policy), or by servers (algo=servers). Each rank, or each server, owns
  * a piece of each vector. It is sent the contributions of all ranks, or workers, to it, sums them
- * by the rule of quorum.h, and answers each with the result. With quorum= alone, ranks of another
- * node contribute together and are answered together (node_quorum.h).
+ * by the rule of quorum.h, and answers each with the result. Ranks of another node contribute and
+ * are answered together (node_quorum.h), but for servers and with stale=N:drop.
  *
  * Messages between two ranks carry both, in a communicator of the same ranks that has nothing else
  * to do, the *service*. Its progress thread serves peers while the program computes. Vectors of
