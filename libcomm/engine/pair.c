@@ -41,8 +41,8 @@ static void count_in_flight(lcomm_comm *comm, const lcomm_pair_message *it, int 
 
 /* In use until its data is in its block. */
 static void count_device(lcomm_comm *comm, lcomm_pair_message *it, bool counts) {
-  comm->runs.device_works += (unsigned)counts - (unsigned)it->counts_device;
-  it->counts_device = counts;
+  comm->runs.device_works += (unsigned)counts - (unsigned)it->end.counts_device;
+  it->end.counts_device = counts;
 }
 
 void lcomm_pair_append(lcomm_comm *comm, lcomm_pair_queue *queue, lcomm_pair_message *it) {
@@ -214,7 +214,7 @@ lcomm_status lcomm_pair_queue_move(lcomm_comm *comm, lcomm_pair_queue *queue, bo
     bool here = false;
     over = false;
     LCOMM_TRY(lcomm_pair_move(comm, it, &here, &over));
-    count_device(comm, it, it->counts_device && !lcomm_pair_has(it, it->pieces));
+    count_device(comm, it, it->end.counts_device && !lcomm_pair_has(it, it->pieces));
     *moved |= here || over;
     it->end.waits_s = here ? 0 : it->end.waits_s;
     if (over) {

@@ -56,9 +56,10 @@ typedef struct lcomm_pair_transfers {
 
 /* Who waits for a message, and what it took. */
 typedef struct lcomm_pair_end {
-  bool is_kept;    /* somebody has a request of it, and gives it back */
-  bool is_grouped; /* it belongs to a group */
-  bool is_awaited; /* the time-out counts for it */
+  bool is_kept;       /* somebody has a request of it, and gives it back */
+  bool is_grouped;    /* it belongs to a group */
+  bool is_awaited;    /* the time-out counts for it */
+  bool counts_device; /* in comm->runs.device_works */
   bool over;
   lcomm_status status; /* once over */
   double waits_s;      /* since when for the peer; 0: it does not */
@@ -86,7 +87,6 @@ struct lcomm_pair_message {
   lcomm_pair_block *block;        /* NULL without data on a device */
   uint32_t base;
   bool is_streamed;
-  bool counts_device; /* in comm->runs.device_works */
   lcomm_pair_phase phase;
   lcomm_pair_transfers in_flight;
   uint32_t request;
