@@ -106,6 +106,7 @@ static void pass_list(lcomm_comm *from, lcomm_comm *to) {
   right->list = left->list;
   right->count = right->pending = left->count;
   right->room = left->room;
+  right->given = left->given;
   right->location = left->location;
   right->guard_function = left->guard_function;
   right->guard_context = left->guard_context;
