@@ -11,8 +11,8 @@ set -u
 
 # on_devices PROGRAM PROPERTY: that one runs, and holds.
 on_devices() {
-  ELASTIC_ON_DEVICE=1 timeout -k 10 "$limit" "$build/tests/tensor/$1" "$2" | tee "$work/said" &&
-    grep -q "OK \] $2" "$work/said"
+  CMOCKA_MESSAGE_OUTPUT=tap ELASTIC_ON_DEVICE=1 timeout -k 10 "$limit" "$build/tests/tensor/$1" "$2" | tee "$work/said" &&
+    grep -q "^ok 1 - $2$" "$work/said"
 }
 
 for property in other_policies_go_on the_others_of_a_node_go_on one_rank_may_be_left \

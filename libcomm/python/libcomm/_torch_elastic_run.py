@@ -27,7 +27,7 @@ from typing import (
 import torch
 
 from ._torch_gradients import AnyGradients, gradients_of
-from .errors import ArgumentError, Error, StateError
+from .errors import AbortedError, ArgumentError, Error, StateError
 
 if TYPE_CHECKING:
     from ._torch_elastic import Job, State
@@ -239,12 +239,21 @@ class Run:
         mine = self._comm.rank
         if mine in differ and not founders:
             self._comm._forget()
+        if founders:
+            self._await_all()
         if founders or mine in differ:
             other = founders[0] if founders else mine
             raise ArgumentError(
                 f"rank {other} has another model, optimiser, sampler or state than rank {root}: "
                 "start all by one command"
             )
+
+    def _await_all(self) -> None:
+        """Who ends first stops the others: all are to have their own reason by then."""
+        try:
+            self._comm.barrier()
+        except AbortedError:
+            pass  # another rank has ended, after all had come
 
     def _tell_change(self) -> None:
         change, self._change = self._change, None
