@@ -151,7 +151,8 @@ static int train_with_records(training *self, failure *why) {
 /* --------------------------------------------------------------------- main */
 
 static training training_of(const options *chosen) {
-  return (training){.chosen = chosen, .epoch = 1, .saved_step = UINT64_MAX};
+  return (training){
+      .chosen = chosen, .epoch = 1, .saved_step = UINT64_MAX, .joined_step = UINT64_MAX};
 }
 
 /* There is a communicator; `why` may hold a failure of this rank. The buffers of the gradients live

@@ -72,6 +72,7 @@ typedef struct training {
   uint64_t step;                 /* steps that are done since the start of the run */
   uint64_t skipped;              /* of these: their averages held NaN or Inf */
   uint64_t saved_step;           /* of the last checkpoint; UINT64_MAX: none */
+  uint64_t joined_step;          /* after which ranks joined last; UINT64_MAX: never */
   char resumed[TRAIN_PATH_SIZE]; /* the checkpoint that the run began with, or "" */
 } training;
 

@@ -109,6 +109,13 @@ void elastic_ask(const training *self) {
   }
 }
 
+/* Would so many ranks have a step to make? In the last epoch a newcomer may come too late. */
+static bool have_steps(const training *self, int ranks) {
+  deal then = self->deal;
+  deal_among(&then, ranks);
+  return self->epoch < self->chosen->epochs || deal_steps_left(&then) > 0;
+}
+
 /* All ranks see the same. */
 int elastic_look(training *self, failure *why) {
   const options *chosen = self->chosen;
@@ -121,8 +128,9 @@ int elastic_look(training *self, failure *why) {
     return failure_set_common(why, EXIT_SIGNAL + SIGTERM, "stopped after a step by a signal: %s",
                               strsignal(SIGTERM));
   }
-  self->changes =
-      asked.leaving > 0 || (asked.waiting > 0 && stay + asked.waiting <= chosen->elastic_max);
+  int with_all = stay + asked.waiting;
+  self->changes = asked.leaving > 0 || (asked.waiting > 0 && with_all <= chosen->elastic_max &&
+                                        have_steps(self, with_all));
   return self->changes ? -1 : 0;
 }
 
@@ -169,12 +177,18 @@ static int agree_on_epoch(training *self, failure *why) {
   return all ? 0 : -1;
 }
 
+static bool have_joined(const training *self) {
+  lcomm_regrouped found = {0};
+  return lcomm_regrouped_get(self->comm, &found) == LCOMM_OK && found.joined > 0;
+}
+
 /* Log and screen are those of rank 0, which may be another one now. */
 static int prepare(training *self, failure *why) {
   failure mine = {0};
   deal_among(&self->deal, self->ranks.size);
   self->steps_per_epoch = self->step_of_epoch + deal_steps_left(&self->deal);
   self->saved_step = UINT64_MAX;
+  self->joined_step = have_joined(self) ? self->step : self->joined_step;
   if (training_make_room(self)) {
     failure_set(&mine, EXIT_SETUP, "no memory to go on");
   } else if (self->ranks.rank == 0 && !self->log) {

@@ -33,10 +33,11 @@ static float rate_now(const training *self) {
   return deal_rate(&self->deal) * schedule_rate(&self->rates, step);
 }
 
+/* Not before the first step with newcomers: it shares out what error feedback remembers. */
 static bool is_time_to_save(const training *self) {
   const options *chosen = self->chosen;
   bool ended = self->step_of_epoch == self->steps_per_epoch;
-  if (!chosen->save) {
+  if (!chosen->save || self->joined_step == self->step) {
     return false;
   }
   if (chosen->save_every == 0) {

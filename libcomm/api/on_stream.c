@@ -77,7 +77,7 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
   if (tensor->count == 0) {
     return lcomm_tensor_ready(comm, tensor);
   }
-  if (!lcomm_memory_is_on_device(comm->tensors->given)) {
+  if (!lcomm_memory_is_on_device(comm->tensors->place.given)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_ready_on_stream(%s): the tensor is in host memory, which no "
                         "stream is about; use lcomm_tensor_ready",
@@ -86,7 +86,7 @@ lcomm_status lcomm_tensor_ready_on_stream(lcomm_comm *comm, lcomm_tensor *tensor
   LCOMM_TRY(lcomm_call_refuse_capture(comm, "lcomm_tensor_ready_on_stream", stream,
                                       changes_with_the_steps));
   const lcomm_device_table *table = lcomm_device_get(NULL);
-  int error = mark(tensor, table, comm->tensors->given.device, stream);
+  int error = mark(tensor, table, comm->tensors->place.given.device, stream);
   if (error) {
     return lcomm_refuse(comm, LCOMM_ERR_SYSTEM, "lcomm_tensor_ready_on_stream(%s): %s",
                         tensor->name, table->explain(error));

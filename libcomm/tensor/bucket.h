@@ -81,6 +81,18 @@ typedef struct lcomm_not_finite {
   uint64_t step, last;
 } lcomm_not_finite;
 
+/* Whom lcomm_guard_set() has named. */
+typedef struct lcomm_guard_listener {
+  lcomm_guard_function function; /* NULL: nobody */
+  void *context;
+} lcomm_guard_listener;
+
+/* Where the program has all tensors of a communicator. */
+typedef struct lcomm_tensor_place {
+  lcomm_memory_location given;
+  struct lcomm_tensor_mirrors *mirrors; /* tensor_mirror.h; NULL: they are summed there */
+} lcomm_tensor_place;
+
 /* The tensors of a communicator and their buckets, in order of lcomm_tensor_add. The number of
  * the step and whether one is open are in lcomm_comm.deferred. */
 typedef struct lcomm_tensor_set {
@@ -99,17 +111,15 @@ typedef struct lcomm_tensor_set {
   bool untold;         /* the last step is counted, and lcomm_tensors_wait() has not returned so */
   atomic_bool undrawn; /* lcomm_tensors_next() has not said since the last step: no more */
   lcomm_auto_watch watch;
-  lcomm_auto_trust trust;               /* of rank 0, in what net=auto finds */
-  size_t pending;                       /* added or (un)frozen here, not agreed on yet */
-  atomic_bool moved;                    /* a tensor was given another buffer, ever */
-  lcomm_memory_location given;          /* where the program has all tensors, */
-  lcomm_memory_location location;       /* and where they are summed */
-  struct lcomm_tensor_mirrors *mirrors; /* tensor_mirror.h; NULL: these are the same */
-  const lcomm_run *counted;             /* clip=NORM:global: has the norm of the buckets so far */
+  lcomm_auto_trust trust;         /* of rank 0, in what net=auto finds */
+  size_t pending;                 /* added or (un)frozen here, not agreed on yet */
+  atomic_bool moved;              /* a tensor was given another buffer, ever */
+  lcomm_tensor_place place;       /* where the program has all tensors, */
+  lcomm_memory_location location; /* and where they are summed */
+  const lcomm_run *counted;       /* clip=NORM:global: has the norm of the buckets so far */
   lcomm_step_past past;
-  struct lcomm_guard *guard;           /* guard.h, NULL: nothing is checked */
-  lcomm_guard_function guard_function; /* lcomm_guard_set(), or NULL */
-  void *guard_context;
+  struct lcomm_guard *guard; /* guard.h, NULL: nothing is checked */
+  lcomm_guard_listener listener;
 } lcomm_tensor_set;
 
 /* Part of making and freeing a communicator: an empty set, and the hooks of the engine. MEMORY. */

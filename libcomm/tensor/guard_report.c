@@ -50,8 +50,8 @@ void lcomm_guard_tell(lcomm_guard *guard, const lcomm_guard_share *share, double
   if (comm->observers.trace) {
     trace(comm, &guarded->figures, begin_s);
   }
-  if (comm->tensors->guard_function) {
-    comm->tensors->guard_function(comm->tensors->guard_context, &guarded->figures);
+  if (comm->tensors->listener.function) {
+    comm->tensors->listener.function(comm->tensors->listener.context, &guarded->figures);
   }
 }
 
@@ -122,8 +122,8 @@ lcomm_status lcomm_tensor_guard(lcomm_comm *comm, const lcomm_tensor *tensor,
 
 lcomm_status lcomm_guard_set(lcomm_comm *comm, lcomm_guard_function function, void *context) {
   LCOMM_TRY(lcomm_enter_given(comm, "lcomm_guard_set"));
-  comm->tensors->guard_function = function;
-  comm->tensors->guard_context = context;
+  comm->tensors->listener.function = function;
+  comm->tensors->listener.context = context;
   lcomm_exit(comm);
   return LCOMM_OK;
 }

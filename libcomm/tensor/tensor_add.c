@@ -61,6 +61,12 @@ static lcomm_status check_alone(lcomm_comm *comm, const lcomm_tensor *tensor) {
   return LCOMM_OK;
 }
 
+/* Owners of pieces sum on the host. */
+static lcomm_memory_location summed_in(const lcomm_comm *comm, lcomm_memory_location given) {
+  lcomm_memory_location host = {.kind = LCOMM_MEMORY_HOST};
+  return comm->deferred.shards ? host : given;
+}
+
 /* Buckets are the same on all ranks, whatever is where, so each is in one place. */
 static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
   char one[LCOMM_MEMORY_LOCATION_NAME_MAX], other[LCOMM_MEMORY_LOCATION_NAME_MAX];
@@ -68,19 +74,18 @@ static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
   for (size_t i = 0; i < comm->tensors->count; i++) {
     const lcomm_tensor *before = comm->tensors->list[i];
     if (tensor->count > 0 && before->count > 0 &&
-        !lcomm_memory_is_beside(location, comm->tensors->given)) {
+        !lcomm_memory_is_beside(location, comm->tensors->place.given)) {
       return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                           "lcomm_tensor_add(%s): it is %s, tensor %s is %s; put all tensors of a "
                           "communicator into one place",
                           tensor->name, lcomm_memory_location_name(location, one), before->name,
-                          lcomm_memory_location_name(comm->tensors->given, other));
+                          lcomm_memory_location_name(comm->tensors->place.given, other));
     }
   }
   LCOMM_TRY(lcomm_quorum_check(comm, tensor, location));
   if (lcomm_memory_is_on_device(location)) {
-    comm->tensors->given = location;
-    comm->tensors->location =
-        comm->deferred.shards ? (lcomm_memory_location){.kind = LCOMM_MEMORY_HOST} : location;
+    comm->tensors->place.given = location;
+    comm->tensors->location = summed_in(comm, location);
   }
   return LCOMM_OK;
 }

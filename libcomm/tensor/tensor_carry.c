@@ -106,10 +106,9 @@ static void pass_list(lcomm_comm *from, lcomm_comm *to) {
   right->list = left->list;
   right->count = right->pending = left->count;
   right->room = left->room;
-  right->given = left->given;
+  right->place.given = left->place.given;
   right->location = left->location;
-  right->guard_function = left->guard_function;
-  right->guard_context = left->guard_context;
+  right->listener = left->listener;
   right->not_finite.last = left->not_finite.last;
   atomic_store(&right->moved, atomic_load(&left->moved));
   atomic_store(&right->sends_momentum, atomic_load(&left->sends_momentum));

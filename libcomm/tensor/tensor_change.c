@@ -42,13 +42,13 @@ lcomm_status lcomm_tensor_data_set(lcomm_comm *comm, lcomm_tensor *tensor, void 
         tensor->name, element, lcomm_dtype_name(tensor->dtype));
   }
   lcomm_memory_location location =
-      data ? lcomm_memory_location_of(data, tensor->count) : comm->tensors->given;
-  if (tensor->count > 0 && !lcomm_memory_is_beside(location, comm->tensors->given)) {
+      data ? lcomm_memory_location_of(data, tensor->count) : comm->tensors->place.given;
+  if (tensor->count > 0 && !lcomm_memory_is_beside(location, comm->tensors->place.given)) {
     return lcomm_refuse(comm, LCOMM_ERR_ARGUMENT,
                         "lcomm_tensor_data_set(%s): the buffer is %s, the tensors of this "
                         "communicator are %s; give it memory of the same place",
                         tensor->name, lcomm_memory_location_name(location, one),
-                        lcomm_memory_location_name(comm->tensors->given, other));
+                        lcomm_memory_location_name(comm->tensors->place.given, other));
   }
   if (tensor->data != data) {
     tensor->data = data;

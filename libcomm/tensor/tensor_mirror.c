@@ -50,9 +50,9 @@ static mirrors *make(int device) {
 }
 
 static bool make_all(lcomm_tensor_set *set, lcomm_tensor *tensor) {
-  int device = set->given.device;
-  set->mirrors = set->mirrors ? set->mirrors : make(device);
-  if (!set->mirrors) {
+  int device = set->place.given.device;
+  set->place.mirrors = set->place.mirrors ? set->place.mirrors : make(device);
+  if (!set->place.mirrors) {
     return false;
   }
   tensor->mirror =
@@ -62,7 +62,7 @@ static bool make_all(lcomm_tensor_set *set, lcomm_tensor *tensor) {
 
 bool lcomm_tensor_mirror_make(lcomm_comm *comm, lcomm_tensor *tensor) {
   lcomm_tensor_set *set = comm->tensors;
-  bool needs_one = lcomm_memory_is_on_device(set->given) &&
+  bool needs_one = lcomm_memory_is_on_device(set->place.given) &&
                    !lcomm_memory_is_on_device(set->location) && tensor->count > 0;
   if (!needs_one) {
     return true;
@@ -82,7 +82,7 @@ void lcomm_tensor_mirror_free(lcomm_tensor *tensor) {
 
 void lcomm_tensor_mirrors_free(lcomm_comm *comm) {
   lcomm_tensor_set *set = comm->tensors;
-  mirrors *it = set->mirrors;
+  mirrors *it = set->place.mirrors;
   if (!it) {
     return;
   }
@@ -92,7 +92,7 @@ void lcomm_tensor_mirrors_free(lcomm_comm *comm) {
   (void)lcomm_device_get(NULL)->stream.destroy(it->stream);
   pthread_mutex_destroy(&it->lock);
   free(it);
-  set->mirrors = NULL;
+  set->place.mirrors = NULL;
 }
 
 /* ------------------------------------------------------------------- copies */
@@ -114,7 +114,7 @@ static int copy_out(const lcomm_device_table *table, const mirrors *it, lcomm_te
 static int copy(lcomm_tensor *tensor, int (*how)(const lcomm_device_table *table, const mirrors *it,
                                                  lcomm_tensor *tensor)) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
-  mirrors *it = tensor->comm->tensors->mirrors;
+  mirrors *it = tensor->comm->tensors->place.mirrors;
   int before = it->device;
   pthread_mutex_lock(&it->lock);
   int error = lcomm_device_enter(table, it->device, &before);
@@ -131,7 +131,8 @@ static lcomm_status fail(lcomm_tensor *tensor, int error) {
                     "tensor %s of %llu elements cannot be copied between device %d and the host: "
                     "%s",
                     tensor->name, (unsigned long long)tensor->count,
-                    tensor->comm->tensors->mirrors->device, lcomm_device_get(NULL)->explain(error));
+                    tensor->comm->tensors->place.mirrors->device,
+                    lcomm_device_get(NULL)->explain(error));
 }
 
 lcomm_status lcomm_tensor_mirror_bring(lcomm_tensor *tensor) {
@@ -157,7 +158,7 @@ lcomm_status lcomm_tensor_mirror_return(lcomm_tensor *tensor) {
 }
 
 lcomm_status lcomm_tensor_mirrors_return(lcomm_comm *comm) {
-  for (size_t i = 0; comm->tensors->mirrors && i < comm->tensors->count; i++) {
+  for (size_t i = 0; comm->tensors->place.mirrors && i < comm->tensors->count; i++) {
     LCOMM_TRY(lcomm_tensor_mirror_return(comm->tensors->list[i]));
   }
   return LCOMM_OK;

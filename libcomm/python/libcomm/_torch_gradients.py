@@ -96,8 +96,8 @@ def expect_fit(model: torch.nn.Module) -> None:
     """Raises UnsupportedError, ArgumentError for a model whose gradients cannot go on."""
     if any(parameter.is_cuda for parameter in model.parameters()):
         raise UnsupportedError(
-            "libcomm.torch.elastic: gradients of this model are on a device, which nobody has tried "
-            "with ranks that change: train on processors"
+            "libcomm.torch.elastic: gradients of this model are on a device, which nobody has "
+            "tried with ranks that change: train on processors"
         )
     size = torch.distributed.get_world_size(model.process_group) if isinstance(model, DDP) else 1
     if size != 1:
