@@ -74,6 +74,31 @@ void *lcomm_device_memory_of(int ordinal, size_t size, int (*get)(size_t size, v
   return memory;
 }
 
+int lcomm_device_stream_of(int ordinal, void **stream) {
+  const lcomm_device_table *of = lcomm_device_get(NULL);
+  int before = ordinal;
+  int error = lcomm_device_enter(of, ordinal, &before);
+  if (!error) {
+    error = of->stream.create(stream);
+  }
+  (void)of->use(before);
+  return error;
+}
+
+int lcomm_device_copy_now(int ordinal, void *to, const void *from, size_t size, void *stream) {
+  const lcomm_device_table *of = lcomm_device_get(NULL);
+  int before = ordinal;
+  int error = lcomm_device_enter(of, ordinal, &before);
+  if (!error) {
+    error = of->copy(to, from, size, stream);
+  }
+  if (!error) {
+    error = of->stream.finish(stream);
+  }
+  (void)of->use(before);
+  return error;
+}
+
 static int read_loads(struct dl_phdr_info *info, size_t size, void *loads) {
   (void)size;
   *(unsigned long long *)loads = info->dlpi_adds;

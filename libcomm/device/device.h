@@ -176,9 +176,14 @@ int lcomm_device_enter(const lcomm_device_table *of, int ordinal, int *before);
  * is in use; NULL: there is none. */
 void *lcomm_device_memory_of(int ordinal, size_t size, int (*get)(size_t size, void **memory));
 
-/* The same for a program that may use no device at all, and is spared the start of
- * CUDA then: NULL, too, as long as nothing has loaded CUDA's driver into this
- * process, because no address can be one of a device before. */
+/* A stream of a device, and a copy in one, for which this waits; of this machine's table, whichever
+ * device is in use. What CUDA has against it, or 0. */
+int lcomm_device_stream_of(int ordinal, void **stream);
+int lcomm_device_copy_now(int ordinal, void *to, const void *from, size_t size, void *stream);
+
+/* The same as lcomm_device_get for a program that may use no device at all, and is spared the start
+ * of CUDA then: NULL, too, as long as nothing has loaded CUDA's driver into this process, because
+ * no address can be one of a device before. */
 const lcomm_device_table *lcomm_device_in_use(void);
 
 /* A thread that must not come to wait for a device, because the device waits for it: from bar to

@@ -79,7 +79,7 @@ static bool is_set_of(const lcomm_quorum *quorum, int source, const uint8_t *set
 lcomm_quorum_verdict lcomm_quorum_notice(lcomm_quorum *quorum, int source, uint64_t round,
                                          const uint8_t *set, double now_s) {
   lcomm_quorum_rank *it = &quorum->ranks[source];
-  bool is_next = it->answered == round && (it->owes || it->waiting == 0);
+  bool is_next = it->answered == round && (it->announced || it->waiting == 0);
   if (!is_next || !is_set_of(quorum, source, set)) {
     return LCOMM_QUORUM_REFUSED;
   }
@@ -89,7 +89,7 @@ lcomm_quorum_verdict lcomm_quorum_notice(lcomm_quorum *quorum, int source, uint6
       (void)lcomm_quorum_contribute(quorum, rank, now_s);
     }
   }
-  it->owes = true;
+  it->announced = true;
   return round < quorum->open ? LCOMM_QUORUM_LATE : LCOMM_QUORUM_COUNTS;
 }
 
@@ -97,14 +97,14 @@ lcomm_quorum_verdict lcomm_quorum_contribute_for(lcomm_quorum *quorum, int sourc
                                                  const uint8_t *set, double now_s) {
   lcomm_quorum_verdict verdict = lcomm_quorum_notice(quorum, source, round, set, now_s);
   if (verdict != LCOMM_QUORUM_REFUSED) {
-    quorum->ranks[source].owes = false;
+    quorum->ranks[source].announced = false;
   }
   return verdict;
 }
 
 bool lcomm_quorum_must_ask(const lcomm_quorum *quorum, int source, double now_s) {
   const lcomm_quorum_rank *it = &quorum->ranks[source];
-  return it->owes && (it->answered < quorum->open || lcomm_quorum_may_close(quorum, now_s));
+  return it->announced && (it->answered < quorum->open || lcomm_quorum_may_close(quorum, now_s));
 }
 
 bool lcomm_quorum_is_whole(const lcomm_quorum *quorum, double now_s) {
@@ -112,7 +112,7 @@ bool lcomm_quorum_is_whole(const lcomm_quorum *quorum, double now_s) {
     return false;
   }
   for (int rank = 0; rank < quorum->rule.ranks; rank++) {
-    if (quorum->ranks[rank].owes && quorum->ranks[rank].answered == quorum->open) {
+    if (quorum->ranks[rank].announced && quorum->ranks[rank].answered == quorum->open) {
       return false;
     }
   }
@@ -197,7 +197,7 @@ const uint8_t *lcomm_quorum_used(const lcomm_quorum *quorum, uint64_t round) {
 
 bool lcomm_quorum_may_answer(const lcomm_quorum *quorum, int source) {
   const lcomm_quorum_rank *it = &quorum->ranks[source];
-  return it->answered < quorum->open && !it->owes && it->waiting > 0;
+  return it->answered < quorum->open && !it->announced && it->waiting > 0;
 }
 
 static void set_answered(lcomm_quorum *quorum, int rank, uint64_t answered) {

@@ -41,8 +41,8 @@ typedef struct lcomm_quorum_rank {
   uint64_t came;     /* contributions so far: the next one is to this round */
   uint64_t answered; /* rounds whose results it has been given */
   /* Of a source: */
-  int waiting; /* its ranks that have come, and have no result */
-  bool owes;   /* it has given notice, and its contribution is not there */
+  int waiting;    /* its ranks that have come, and have no result */
+  bool announced; /* it has given notice, and its contribution is not there */
 } lcomm_quorum_rank;
 
 typedef struct lcomm_quorum {

@@ -32,7 +32,7 @@ bool lcomm_shard_is_payload(const lcomm_format *format, uint64_t count, const ui
 bool lcomm_shard_is_next(const lcomm_shard_contribution *from, const lcomm_quorum_rank *source,
                          uint64_t round) {
   return from->answers ? round == source->answered + 1
-                       : round == source->answered && (source->owes || source->waiting == 0);
+                       : round == source->answered && (source->announced || source->waiting == 0);
 }
 
 /* --------------------------------------------------------------- receiving */

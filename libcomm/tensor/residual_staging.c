@@ -22,40 +22,13 @@ typedef struct lcomm_residual_staging staging;
 
 /* ----------------------------------------------------------------- CUDA's part */
 
-/* Without the communicator's turn: what a stream waits for may be messages. */
-typedef struct copying {
-  const lcomm_device_table *table;
-  int device;
-  void *to;
-  const void *from;
-  size_t size;
-  void *stream;
-} copying;
-
-static int copy_and_wait(const copying *it) {
-  int before = it->device;
-  int error = lcomm_device_enter(it->table, it->device, &before);
-  if (!error) {
-    error = it->table->copy(it->to, it->from, it->size, it->stream);
-  }
-  if (!error) {
-    error = it->table->stream.finish(it->stream);
-  }
-  (void)it->table->use(before);
-  return error;
-}
-
+/* Without the communicator's turn: what the stream waits for may be messages. */
 static lcomm_status copy(const lcomm_residual *residual, void *to, const void *from) {
   lcomm_comm *comm = residual->ef.comm;
   const staging *it = residual->staging;
-  copying all = {.table = lcomm_device_get(NULL),
-                 .device = it->device,
-                 .to = to,
-                 .from = from,
-                 .size = residual->ef.request.count * sizeof(float),
-                 .stream = it->in};
+  const size_t size = residual->ef.request.count * sizeof(float);
   unsigned depth = lcomm_turn_give(comm);
-  int error = copy_and_wait(&all);
+  int error = lcomm_device_copy_now(it->device, to, from, size, it->in);
   lcomm_turn_take(comm, depth);
   return error == 0 ? LCOMM_OK
                     : lcomm_fail(comm, LCOMM_ERR_SYSTEM,
@@ -63,20 +36,10 @@ static lcomm_status copy(const lcomm_residual *residual, void *to, const void *f
                                  "and the host: %s",
                                  (unsigned long long)residual->number,
                                  (unsigned long long)residual->ef.request.count, it->device,
-                                 all.table->explain(error));
+                                 lcomm_device_get(NULL)->explain(error));
 }
 
 /* --------------------------------------------------------------------- life */
-
-static int make_stream(const lcomm_device_table *table, staging *it) {
-  int before = it->device;
-  int error = lcomm_device_enter(table, it->device, &before);
-  if (!error) {
-    error = table->stream.create(&it->stream);
-  }
-  (void)table->use(before);
-  return error;
-}
 
 static void free_all(staging *it) {
   const lcomm_device_table *table = lcomm_device_get(NULL);
@@ -97,7 +60,7 @@ static staging *make(int device, size_t size) {
   }
   made->device = device;
   made->memory = lcomm_device_memory_of(device, size, table->memory.pinned_get);
-  if (!made->memory || make_stream(table, made) != 0) {
+  if (!made->memory || lcomm_device_stream_of(device, &made->stream) != 0) {
     free_all(made);
     return NULL;
   }

@@ -25,23 +25,13 @@ static size_t size_of(const lcomm_tensor *tensor) {
 
 /* --------------------------------------------------------------------- life */
 
-static int make_stream(const lcomm_device_table *table, mirrors *it) {
-  int before = it->device;
-  int error = lcomm_device_enter(table, it->device, &before);
-  if (!error) {
-    error = table->stream.create(&it->stream);
-  }
-  (void)table->use(before);
-  return error;
-}
-
 static mirrors *make(int device) {
   mirrors *made = calloc(1, sizeof *made);
   if (!made) {
     return NULL;
   }
   made->device = device;
-  if (make_stream(lcomm_device_get(NULL), made) != 0) {
+  if (lcomm_device_stream_of(device, &made->stream) != 0) {
     free(made);
     return NULL;
   }
@@ -97,31 +87,28 @@ void lcomm_tensor_mirrors_free(lcomm_comm *comm) {
 
 /* ------------------------------------------------------------------- copies */
 
-static int copy_in(const lcomm_device_table *table, const mirrors *it, lcomm_tensor *tensor) {
-  if (atomic_exchange(&tensor->on_stream, false)) {
-    LCOMM_DEVICE_TRY(table->stream.wait(it->stream, tensor->event));
-  }
-  LCOMM_DEVICE_TRY(table->copy(tensor->mirror, tensor->data, size_of(tensor), it->stream));
-  return table->stream.finish(it->stream);
-}
-
-static int copy_out(const lcomm_device_table *table, const mirrors *it, lcomm_tensor *tensor) {
-  LCOMM_DEVICE_TRY(table->copy(tensor->data, tensor->mirror, size_of(tensor), it->stream));
-  return table->stream.finish(it->stream);
-}
-
-/* Without the communicator's turn: what a stream waits for may be messages. */
-static int copy(lcomm_tensor *tensor, int (*how)(const lcomm_device_table *table, const mirrors *it,
-                                                 lcomm_tensor *tensor)) {
-  const lcomm_device_table *table = lcomm_device_get(NULL);
+/* After what the program's stream has to do with it; both by one thread at a time, and without the
+ * communicator's turn: what that stream waits for may be messages. */
+static int copy_in(lcomm_tensor *tensor) {
   mirrors *it = tensor->comm->tensors->place.mirrors;
-  int before = it->device;
+  int error = 0;
   pthread_mutex_lock(&it->lock);
-  int error = lcomm_device_enter(table, it->device, &before);
-  if (!error) {
-    error = how(table, it, tensor);
+  if (atomic_exchange(&tensor->on_stream, false)) {
+    error = lcomm_device_get(NULL)->stream.wait(it->stream, tensor->event);
   }
-  (void)table->use(before);
+  if (!error) {
+    error = lcomm_device_copy_now(it->device, tensor->mirror, tensor->data, size_of(tensor),
+                                  it->stream);
+  }
+  pthread_mutex_unlock(&it->lock);
+  return error;
+}
+
+static int copy_out(lcomm_tensor *tensor) {
+  mirrors *it = tensor->comm->tensors->place.mirrors;
+  pthread_mutex_lock(&it->lock);
+  int error =
+      lcomm_device_copy_now(it->device, tensor->data, tensor->mirror, size_of(tensor), it->stream);
   pthread_mutex_unlock(&it->lock);
   return error;
 }
@@ -136,7 +123,7 @@ static lcomm_status fail(lcomm_tensor *tensor, int error) {
 }
 
 lcomm_status lcomm_tensor_mirror_bring(lcomm_tensor *tensor) {
-  int error = tensor->mirror ? copy(tensor, copy_in) : 0;
+  int error = tensor->mirror ? copy_in(tensor) : 0;
   if (error == 0) {
     return LCOMM_OK;
   }
@@ -152,7 +139,7 @@ lcomm_status lcomm_tensor_mirror_return(lcomm_tensor *tensor) {
     return LCOMM_OK;
   }
   unsigned depth = lcomm_turn_give(comm);
-  int error = copy(tensor, copy_out);
+  int error = copy_out(tensor);
   lcomm_turn_take(comm, depth);
   return error == 0 ? LCOMM_OK : fail(tensor, error);
 }

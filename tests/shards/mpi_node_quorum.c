@@ -6,13 +6,10 @@
  * ranks and nodes that are late, nodes of different sizes. Who is late here waits until the others
  * have made their steps, and not for a time, so that it is late on any machine. */
 
-#include <stdio.h>
 #include <unistd.h>
 
-#include "tests/tensor/tensor_model.h"
+#include "tests/shards/accounts.h"
 
-static const uint64_t sizes[TENSORS] = {30000, 1, 1000, 4097};
-static const char *const names[TENSORS] = {"embed", "scale", "bias", "head"};
 static const double elements = 30000 + 1 + 1000 + 4097;
 
 enum { AHEAD = 5, TOGETHER = 3, NODES_MOST = 3 /* of different sizes, then */ };
@@ -20,10 +17,6 @@ enum { AHEAD = 5, TOGETHER = 3, NODES_MOST = 3 /* of different sizes, then */ };
 static const char *const codecs[] = {"net=none", "net=int8+ef min=1", "net=topk:0.05+ef min=1",
                                      "net=int2 min=1 bucket=16K", "net=topk:k=100+ef min=1"};
 enum { CODECS = sizeof(codecs) / sizeof(codecs[0]) };
-
-/* What came in, what came out times the ranks that it is of, and the sum of all results. */
-static double came[TENSORS][LARGEST], left[TENSORS][LARGEST];
-static float weights[TENSORS][LARGEST];
 
 /* Ranks of a node, as ranks are cut into nodes: the first ones are one larger. */
 static int node_of(int nodes, int rank) {
@@ -44,29 +37,15 @@ static model model_of(const char *codec, int needed, int late_ms, int nodes, lco
   char policy[128];
   snprintf(policy, sizeof policy, "%s quorum=%d late=%d", codec, needed, late_ms);
   make_model(&m, policy, nodes, op);
-  memset(came, 0, sizeof came);
-  memset(left, 0, sizeof left);
-  memset(weights, 0, sizeof weights);
+  forget_accounts();
   return m;
 }
 
 static void step(model *m, int number, bool brings) {
-  for (int t = 0; t < TENSORS; t++) {
-    memset(m->data[t], 0, sizes[t] * sizeof(float));
-    if (brings) {
-      fill_gradient(m->data[t], sizes[t], seed_of(t, number));
-    }
-    for (uint64_t i = 0; i < sizes[t]; i++) {
-      came[t][i] += (double)m->data[t][i];
-    }
-  }
+  make_gradients(m, number, brings);
+  note_gradients(m);
   require_fine(m, step_model(m));
-  for (int t = 0; t < TENSORS; t++) {
-    for (uint64_t i = 0; i < sizes[t]; i++) {
-      left[t][i] += (double)m->data[t][i];
-      weights[t][i] += m->data[t][i];
-    }
-  }
+  note_results(m);
 }
 
 /* In the first step all ranks compare their tensors, so nobody goes on without the others. */
@@ -92,29 +71,6 @@ static void make_steps_apart(model *m, const bool *is_late) {
     }
   }
   MPI_Barrier(MPI_COMM_WORLD);
-}
-
-static void require_conserved(model *m, const char *what) {
-  static double residual[LARGEST], all[LARGEST];
-  MPI_Barrier(MPI_COMM_WORLD);
-  for (int t = 0; t < TENSORS; t++) {
-    double miss = 0, norm = 1e-300;
-    sum_residuals(m, t, residual);
-    MPI_Allreduce(came[t], all, (int)sizes[t], MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    for (uint64_t i = 0; i < sizes[t]; i++) {
-      double error = all[i] - left[t][i] - residual[i];
-      miss += error * error;
-      norm += all[i] * all[i];
-    }
-    require(sqrt(miss / norm) < 1e-5, "%s: %g of tensor %s is lost", what, sqrt(miss / norm),
-            names[t]);
-  }
-}
-
-static void require_equal_replicas(const char *what) {
-  for (int t = 0; t < TENSORS; t++) {
-    require(same_everywhere(weights[t], sizes[t] * sizeof(float)), "%s: the replicas differ", what);
-  }
 }
 
 static void try_late_ranks(const char *codec, int nodes, const bool *is_late) {

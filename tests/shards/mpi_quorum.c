@@ -5,12 +5,7 @@
 /* Sums of tensors that do not wait for the slowest rank. The one that is late here waits until the
  * others have made their steps, and not for a time, so that it is late on any machine. */
 
-#include <stdio.h>
-
-#include "tests/tensor/tensor_model.h"
-
-static const uint64_t sizes[TENSORS] = {30000, 1, 1000, 4097};
-static const char *const names[TENSORS] = {"embed", "scale", "bias", "head"};
+#include "tests/shards/accounts.h"
 
 enum { AHEAD = 6, TOGETHER = 4, LATE = 1 };
 
@@ -18,50 +13,28 @@ static const char *const codecs[] = {"net=none", "net=int8+ef min=1", "net=topk:
                                      "net=int4 min=1 bucket=16K", "net=topk:k=100+ef min=1"};
 enum { CODECS = sizeof(codecs) / sizeof(codecs[0]) };
 
-/* What came in and what came out so far, over all elements of all tensors. */
-static double came[TENSORS][LARGEST], left[TENSORS][LARGEST];
-static float weights[TENSORS][LARGEST];
-
 /* Gradients of the rank that is late have NaN and Inf. */
 static bool is_spoilt;
-
-static void forget(void) {
-  memset(came, 0, sizeof came);
-  memset(left, 0, sizeof left);
-  memset(weights, 0, sizeof weights);
-}
 
 static model model_of(const char *codec, const char *quorum, int nodes, lcomm_op op) {
   model m;
   char policy[128];
   snprintf(policy, sizeof policy, "%s %s", codec, quorum);
   make_model(&m, policy, nodes, op);
-  forget();
+  forget_accounts();
   return m;
 }
 
 /* A step with gradients, or with zeros. */
 static void step(model *m, int number, bool brings) {
-  for (int t = 0; t < TENSORS; t++) {
-    memset(m->data[t], 0, sizes[t] * sizeof(float));
-    if (brings) {
-      fill_gradient(m->data[t], sizes[t], seed_of(t, number));
-    }
-    if (brings && is_spoilt && mpi_rank == LATE) {
-      m->data[t][0] = NAN;
-      m->data[t][sizes[t] - 1] = INFINITY;
-    }
-    for (uint64_t i = 0; i < sizes[t]; i++) {
-      came[t][i] += (double)m->data[t][i];
-    }
+  make_gradients(m, number, brings);
+  for (int t = 0; brings && is_spoilt && mpi_rank == LATE && t < TENSORS; t++) {
+    m->data[t][0] = NAN;
+    m->data[t][sizes[t] - 1] = INFINITY;
   }
+  note_gradients(m);
   require_fine(m, step_model(m));
-  for (int t = 0; t < TENSORS; t++) {
-    for (uint64_t i = 0; i < sizes[t]; i++) {
-      left[t][i] += (double)m->data[t][i];
-      weights[t][i] += m->data[t][i];
-    }
-  }
+  note_results(m);
 }
 
 /* In the first step all ranks compare their tensors, so nobody goes on without the others. */
@@ -90,29 +63,6 @@ static void make_steps_apart(model *m) {
     MPI_Send(&token, 1, MPI_INT, LATE, 1, MPI_COMM_WORLD);
   }
   MPI_Barrier(MPI_COMM_WORLD);
-}
-
-static void require_conserved(model *m, const char *what) {
-  static double residual[LARGEST], all[LARGEST];
-  MPI_Barrier(MPI_COMM_WORLD);
-  for (int t = 0; t < TENSORS; t++) {
-    double miss = 0, norm = 1e-300;
-    sum_residuals(m, t, residual);
-    MPI_Allreduce(came[t], all, (int)sizes[t], MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    for (uint64_t i = 0; i < sizes[t]; i++) {
-      double error = all[i] - left[t][i] - residual[i];
-      miss += error * error;
-      norm += all[i] * all[i];
-    }
-    require(sqrt(miss / norm) < 1e-5, "%s: %g of tensor %s is lost", what, sqrt(miss / norm),
-            names[t]);
-  }
-}
-
-static void require_equal_replicas(const char *what) {
-  for (int t = 0; t < TENSORS; t++) {
-    require(same_everywhere(weights[t], sizes[t] * sizeof(float)), "%s: the replicas differ", what);
-  }
 }
 
 static void nothing_is_lost_of_a_late_rank_and_replicas_stay_equal(void) {

@@ -6,13 +6,8 @@
  * have come as far as they can without it, and not for a time, so that it is late on any machine.
  */
 
-#include <stdio.h>
-
 #include "libcomm/shards/shards.h"
-#include "tests/tensor/tensor_model.h"
-
-static const uint64_t sizes[TENSORS] = {30000, 1, 1000, 4097};
-static const char *const names[TENSORS] = {"embed", "scale", "bias", "head"};
+#include "tests/shards/accounts.h"
 
 enum { STALE = 2, AHEAD = 6, TOGETHER = 4, LATE = 1 };
 
@@ -20,9 +15,8 @@ static const char *const codecs[] = {"net=none", "net=int8+ef min=1", "net=topk:
                                      "net=int4 min=1 bucket=16K"};
 enum { CODECS = sizeof(codecs) / sizeof(codecs[0]) };
 
-/* What came in and what came out so far. Weights follow from results and their order. */
-static double came[TENSORS][LARGEST], left[TENSORS][LARGEST];
-static float weights[TENSORS][LARGEST], velocities[TENSORS][LARGEST];
+/* Weights follow from results and their order. */
+static float velocities[TENSORS][LARGEST];
 static int taken;
 
 static model model_of(const char *codec, const char *stale, int nodes) {
@@ -30,9 +24,7 @@ static model model_of(const char *codec, const char *stale, int nodes) {
   char policy[128];
   snprintf(policy, sizeof policy, "%s %s", codec, stale);
   make_model(&m, policy, nodes, LCOMM_SUM);
-  memset(came, 0, sizeof came);
-  memset(left, 0, sizeof left);
-  memset(weights, 0, sizeof weights);
+  forget_accounts();
   memset(velocities, 0, sizeof velocities);
   taken = 0;
   return m;
@@ -123,28 +115,6 @@ static void make_steps_apart(model *m) {
     }
     require_fine(m, lcomm_tensors_wait(m->comm));
     apply_all(m, lcomm_tensors_next);
-  }
-}
-
-static void require_conserved(model *m, const char *what) {
-  static double residual[LARGEST], all[LARGEST];
-  for (int t = 0; t < TENSORS; t++) {
-    double miss = 0, norm = 1e-300;
-    sum_residuals(m, t, residual);
-    MPI_Allreduce(came[t], all, (int)sizes[t], MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    for (uint64_t i = 0; i < sizes[t]; i++) {
-      double error = all[i] - left[t][i] - residual[i];
-      miss += error * error;
-      norm += all[i] * all[i];
-    }
-    require(sqrt(miss / norm) < 1e-5, "%s: %g of tensor %s is lost", what, sqrt(miss / norm),
-            names[t]);
-  }
-}
-
-static void require_equal_replicas(const char *what) {
-  for (int t = 0; t < TENSORS; t++) {
-    require(same_everywhere(weights[t], sizes[t] * sizeof(float)), "%s: the replicas differ", what);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libcomm/shards/node_quorum.h"
+#include "tests/shards/draws.h"
 #include "tests/support/unit_tests.h"
 
 enum { ROUNDS = 150, RANKS_MOST = 64, MASK = RANKS_MOST / 8, QUEUE = 256 };
@@ -52,8 +53,7 @@ typedef struct world {
 } world;
 
 static double draw(world *it) {
-  it->random = it->random * 6364136223846793005u + 1442695040888963407u;
-  return (double)(it->random >> 11) / (double)(1ull << 53);
+  return draw_next(&it->random);
 }
 
 /* Most steps take one unit, some ranks and the last node are always slow, and all pause. */

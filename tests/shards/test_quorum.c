@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libcomm/shards/quorum.h"
+#include "tests/shards/draws.h"
 #include "tests/support/unit_tests.h"
 
 enum { ROUNDS = 200, RANKS_MOST = 64 };
@@ -29,15 +30,9 @@ typedef struct world {
   bool told[ROUNDS + 1];
 } world;
 
-static double draw(world *it) {
-  it->random = it->random * 6364136223846793005u + 1442695040888963407u;
-  return (double)(it->random >> 11) / (double)(1ull << 53);
-}
-
 /* Most steps take one unit, some ranks are always slow, and all pause now and then. */
 static double draw_step_s(world *it, int rank) {
-  double slow = rank % 7 == 3 ? 3 : 1, pause = draw(it) < 0.05 ? 40 : 0;
-  return STEP_S * (slow * (0.5 + draw(it)) + pause);
+  return STEP_S * draw_step(&it->random, rank);
 }
 
 static void begin(world *it, int ranks, int needed, double late_s, unsigned kept, uint64_t seed) {

@@ -109,6 +109,13 @@ static void a_silent_rank_is_named_on_all_that_test(forked *self) {
   be_silent_among_calls(self, false);
 }
 
+static void require_a_rank_is_named(forked *self, const training *it, lcomm_status status) {
+  const char *why = lcomm_last_error(it->comm);
+  forked_require(self, status == LCOMM_ERR_TIMEOUT || status == LCOMM_ERR_MISMATCH, "%s: %s",
+                 lcomm_status_name(status), why);
+  forked_require(self, strstr(why, "rank ") != NULL, "no rank is named: %s", why);
+}
+
 /* A rank that makes another call is one that does not contribute, on all ranks alike. */
 static void ranks_in_other_calls_end_with_a_sentence(forked *self) {
   training *it = begin(self, "net=int8+ef min=1 quorum=100%", true);
@@ -116,10 +123,7 @@ static void ranks_in_other_calls_end_with_a_sentence(forked *self) {
   lcomm_status status = self->rank == VICTIM
                             ? lcomm_allreduce(it->comm, &value, &value, 1, LCOMM_FLOAT32, LCOMM_SUM)
                             : call(it, it->residual);
-  const char *why = lcomm_last_error(it->comm);
-  forked_require(self, status == LCOMM_ERR_TIMEOUT || status == LCOMM_ERR_MISMATCH, "%s: %s",
-                 lcomm_status_name(status), why);
-  forked_require(self, strstr(why, "rank ") != NULL, "no rank is named: %s", why);
+  require_a_rank_is_named(self, it, status);
   (void)lcomm_destroy(it->comm);
 }
 
@@ -128,10 +132,7 @@ static void ranks_that_flush_alone_end_with_a_sentence(forked *self) {
   lcomm_status status = self->rank == VICTIM
                             ? lcomm_allreduce_flush(it->residual, it->data, it->data)
                             : call(it, it->residual);
-  const char *why = lcomm_last_error(it->comm);
-  forked_require(self, status == LCOMM_ERR_TIMEOUT || status == LCOMM_ERR_MISMATCH, "%s: %s",
-                 lcomm_status_name(status), why);
-  forked_require(self, strstr(why, "rank ") != NULL, "no rank is named: %s", why);
+  require_a_rank_is_named(self, it, status);
   (void)lcomm_destroy(it->comm);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libcomm/shards/staleness.h"
+#include "tests/shards/draws.h"
 #include "tests/support/unit_tests.h"
 
 enum { ROUNDS = 150, RANKS_MOST = 64, LANES_MOST = 8, KEPT = 16 };
@@ -38,14 +39,8 @@ typedef struct world {
   double now_s;
 } world;
 
-static double draw(world *it) {
-  it->random = it->random * 6364136223846793005u + 1442695040888963407u;
-  return (double)(it->random >> 11) / (double)(1ull << 53);
-}
-
 static double draw_step_s(world *it, int rank) {
-  double slow = rank % 7 == 3 ? 3 : 1, pause = draw(it) < 0.05 ? 40 : 0;
-  return STEP_S * (slow * (0.5 + draw(it)) + pause);
+  return STEP_S * draw_step(&it->random, rank);
 }
 
 static void begin(world *it, int ranks, unsigned steps, bool drops, uint64_t seed) {
