@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
+#include <stdlib.h>
 #include <string.h>
 
 #include "trainer/train_model.h"
 #include "trainer/train_options.h"
+#include "trainer/train_report.h"
 
 /* What was not given, and what does not go together. */
 
@@ -17,11 +19,20 @@ static const float default_decays[] = {[OPTIMIZER_ADAMW] = 0.1f,
                                        [OPTIMIZER_LAMB] = 0.01f,
                                        [OPTIMIZER_ONEBIT_ADAM] = 0.0f};
 
+/* Who sends momentum needs the optimiser that takes it. */
+static optimizer_kind default_optimizer(const options *made) {
+  const char *policy = made->policy ? made->policy : getenv("LCOMM_POLICY");
+  if (policy && policy_sends_momentum(policy)) {
+    return OPTIMIZER_ONEBIT_ADAM;
+  }
+  return model_context(made->model) > 0 ? OPTIMIZER_ADAMW : OPTIMIZER_SGD;
+}
+
 /* What was not given depends on the rest. */
 static void complete(options *made) {
   bool text = model_context(made->model) > 0;
-  if (!made->optimizer_given && text) {
-    made->optimizer = OPTIMIZER_ADAMW;
+  if (!made->optimizer_given) {
+    made->optimizer = default_optimizer(made);
   }
   if (made->batch == 0) {
     made->batch = text ? 16 : 32;

@@ -85,8 +85,12 @@ static void put_links(FILE *file, const char *key, const uint64_t *bytes) {
 static void put_tensors(FILE *file, const model *net) {
   fputs(",\"tensors\":[", file);
   for (int i = 0; net->part.stages == 1 && i < net->parameter_count; i++) {
-    fprintf(file, "%s{\"count\":%zu", i ? "," : "", net->parameters[i].count);
-    put_text(file, "name", net->parameters[i].name);
+    const model_parameter *it = &net->parameters[i];
+    fprintf(file, "%s{\"count\":%zu", i ? "," : "", it->count);
+    if (it->rows > 0) {
+      fprintf(file, ",\"rows\":%zu,\"columns\":%zu", it->rows, it->count / it->rows);
+    }
+    put_text(file, "name", it->name);
     fputc('}', file);
   }
   fputc(']', file);

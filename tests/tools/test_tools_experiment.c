@@ -301,6 +301,35 @@ static void the_answer_says_what_pays_and_from_where_on_nothing(void **state) {
   experiment_end(&of);
 }
 
+/* Its steps are faster, but it needs more of them. */
+static void the_answer_names_who_is_first_at_the_accuracy(void **state) {
+  experiment_groups groups;
+  experiment_answer answer;
+  (void)state;
+  make_experiment("[experiment]\naccuracy = 50%\n[run t]\nprogram = train\nworlds = 4x1\n"
+                  "rates = 50mbit\npolicies = exact | net=int8 | net=sign | net=int2\n",
+                  &options, &of);
+  for (size_t i = 0; i < of.count; i++) {
+    static const double epoch_s[] = {20.0, 5.0, 4.0, 3.0}, accuracies[] = {0.6, 0.6, 0.45, 0.4};
+    size_t policy = 0;
+    while (of.cases[i].policy != of.file.workloads[0].policies.words[policy]) {
+      policy++;
+    }
+    experiment_result *made = &of.results[i];
+    made->epoch_count = 2;
+    made->steps = 20.0;
+    made->epochs[0] = (experiment_epoch){epoch_s[policy], accuracies[policy], 1.0, 1e6};
+    made->epochs[1] = (experiment_epoch){2.0 * epoch_s[policy],
+                                         policy == 3 ? 0.4 : accuracies[policy] + 0.1, 1.0, 2e6};
+  }
+  assert_true(experiment_groups_make(&of, &groups));
+  experiment_answer_make(&groups, &answer);
+  assert_non_null(
+      strstr(answer.sentences[0], "net=int8 reaches 50 % in 0.25 of the time of exact"));
+  experiment_groups_free(&groups);
+  experiment_end(&of);
+}
+
 static void the_answer_says_that_nothing_pays(void **state) {
   (void)state;
   experiment_answer answer = answer_of(0.5);
@@ -492,6 +521,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(collectives_are_read_as_document_or_lines),
     cmocka_unit_test(nonsense_is_no_result),
     cmocka_unit_test(the_answer_says_what_pays_and_from_where_on_nothing),
+    cmocka_unit_test(the_answer_names_who_is_first_at_the_accuracy),
     cmocka_unit_test(the_answer_says_that_nothing_pays),
     cmocka_unit_test(the_answer_says_by_itself_what_does_not_pay),
     cmocka_unit_test(what_loses_is_red_and_where_it_begins_is_marked),

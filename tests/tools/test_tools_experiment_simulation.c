@@ -26,6 +26,9 @@
 #define LOG                                                                                        \
   "{\"event\":\"config\",\"ranks\":2,\"batch\":10,\"tensors\":[{\"count\":1000000,\"name\":\"w\"}" \
   ",{\"count\":3000000,\"name\":\"v\"}]}\n"
+#define SHAPED_LOG                                                                                 \
+  "{\"event\":\"config\",\"ranks\":2,\"batch\":10,\"tensors\":["                                   \
+  "{\"count\":4000000,\"rows\":2000,\"columns\":2000,\"name\":\"w\"}]}\n"
 #define OLD_LOG "{\"event\":\"config\",\"ranks\":2,\"batch\":10}\n"
 
 static experiment of;
@@ -106,6 +109,30 @@ static void trainings_over_emulated_links_are_simulated(void **state) {
   assert_non_null(strstr(int8->simulated.command, "simulate --nodes=2 --ranks=1 --link=50mbit "));
   assert_non_null(strstr(int8->simulated.command, "--policy=net=int8"));
   assert_non_null(strstr(int8->simulated.command, "--steps=10 ")); /* as many as were trained */
+  end();
+}
+
+static void low_rank_has_the_shapes_that_logs_name(void **state) {
+  begin(
+      "[run t]\nprogram = train\nworlds = 2x1\nrates = 50mbit\npolicies = exact | net=lowrank:4\n",
+      SHAPED_LOG, ((folder *)*state)->path);
+  assert_true(find("net=lowrank:4", "50mbit")->simulated.speedup > 10.0);
+  end();
+}
+
+/* Two of ten steps, and one that refreshes the variance after 1, 2, ... others. */
+static void exact_steps_of_a_policy_count_as_such(void **state) {
+  begin("[run t]\nprogram = train\nworlds = 2x1\nrates = 50mbit\n"
+        "policies = exact | net=int8 | net=int8 warmup=2 | net=int8+ef adam=onebit,refresh=1 "
+        "warmup=2\n",
+        LOG, ((folder *)*state)->path);
+  double exact_s = find("", "50mbit")->simulated.step_s;
+  double int8_s = find("net=int8", "50mbit")->simulated.step_s;
+  double warm_s = find("net=int8 warmup=2", "50mbit")->simulated.step_s;
+  const experiment_group *adam = find("net=int8+ef adam=onebit,refresh=1 warmup=2", "50mbit");
+  assert_true(fabs(warm_s - (0.2 * exact_s + 0.8 * int8_s)) < 1e-6 * warm_s);
+  assert_true(fabs(adam->simulated.exact_share - 0.4) < 1e-9); /* steps 0, 1, 3 and 6 */
+  assert_true(fabs(adam->simulated.step_s - (0.4 * exact_s + 0.6 * int8_s)) < 0.02 * warm_s);
   end();
 }
 
@@ -191,6 +218,8 @@ static void reports_show_simulated_beside_measured(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_log_becomes_a_workload),
     IN_FOLDER(trainings_over_emulated_links_are_simulated),
+    IN_FOLDER(low_rank_has_the_shapes_that_logs_name),
+    IN_FOLDER(exact_steps_of_a_policy_count_as_such),
     IN_FOLDER(computation_is_that_of_processors_which_ranks_share),
     IN_FOLDER(collectives_over_emulated_links_are_simulated),
     IN_FOLDER(what_is_not_known_is_not_simulated_and_says_why),

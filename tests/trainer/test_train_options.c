@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/unit_tests.h"
@@ -147,6 +148,25 @@ static void defaults_suit_the_model_and_the_optimizer(void **state) {
   assert_int_equal(parse(&lars, &why, both, twice, NULL), -1);
 }
 
+static void who_sends_momentum_has_the_optimizer_that_takes_it(void **state) {
+  (void)state;
+  options made;
+  failure why = {0};
+  char policy[] = "--policy=net=sign adam=onebit warmup=9", gpt[] = "--model=gpt-nano",
+       other[] = "--optimizer=adam", none[] = "--policy=net=int8";
+  assert_int_equal(parse(&made, &why, policy, gpt, NULL), 0);
+  assert_int_equal(made.optimizer, OPTIMIZER_ONEBIT_ADAM);
+  assert_true(made.rate == 0.002f);
+  assert_int_equal(parse(&made, &why, policy, gpt, other), 0);
+  assert_int_equal(made.optimizer, OPTIMIZER_ADAM);
+  setenv("LCOMM_POLICY", "adam=onebit warmup=9", 1);
+  assert_int_equal(parse(&made, &why, NULL, NULL, NULL), 0);
+  assert_int_equal(made.optimizer, OPTIMIZER_ONEBIT_ADAM);
+  assert_int_equal(parse(&made, &why, none, NULL, NULL), 0);
+  assert_int_equal(made.optimizer, OPTIMIZER_SGD);
+  unsetenv("LCOMM_POLICY");
+}
+
 static void bad_options_are_refused_with_what_was_found(void **state) {
   (void)state;
   static const char *const bad[] = {
@@ -216,6 +236,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_pipeline_is_read_and_goes_with_what_it_can),
     cmocka_unit_test(servers_step_weights_by_sgd_of_float32_only),
     cmocka_unit_test(defaults_suit_the_model_and_the_optimizer),
+    cmocka_unit_test(who_sends_momentum_has_the_optimizer_that_takes_it),
     cmocka_unit_test(bad_options_are_refused_with_what_was_found),
     cmocka_unit_test(every_option_is_in_the_help),
 };

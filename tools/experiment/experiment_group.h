@@ -9,8 +9,9 @@
 
 /* What a simulation says (experiment_simulation.h); 0: nothing. */
 typedef struct experiment_simulated {
-  bool tried;    /* these are emulated links */
-  double step_s; /* of trainings */
+  bool tried;         /* these are emulated links */
+  double step_s;      /* of trainings, the mean of all steps */
+  double exact_share; /* of these steps, which policies with a warm-up begin with */
   double row_s[EXPERIMENT_ROWS_MAX];
   double speedup;               /* against exact, simulated too */
   char command[1536];           /* that gives the last of these times */

@@ -2,7 +2,6 @@
  * Copyright the libcomm authors */
 #include "tools/experiment/experiment_simulation.h"
 
-#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "libcomm/plan/policy.h"
+#include "libcomm/plan/warmup.h"
 #include "tools/common/tool_cache.h"
 #include "tools/common/tool_origin.h"
 #include "tools/experiment/experiment_estimate.h"
@@ -18,45 +18,9 @@
 #include "tools/experiment/experiment_runs.h"
 #include "tools/simulation/simulate_study.h"
 
-static const double FORWARD_SHARE = 1.0 / 3.0;
+static const double STEPS_COUNTED_MAX = 1e7;
 
 /* ------------------------------------------------------------------ workload */
-
-static void put_tensors(const cJSON *tensors, double compute_s, cJSON *made) {
-  const cJSON *tensor;
-  double sum = 0.0;
-  cJSON_ArrayForEach(tensor, tensors) {
-    sum += fmax(0.0, cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(tensor, "count")));
-  }
-  cJSON_AddNumberToObject(made, "forward_us", 1e6 * FORWARD_SHARE * compute_s);
-  cJSON *list = cJSON_AddArrayToObject(made, "tensors");
-  cJSON_ArrayForEach(tensor, tensors) {
-    const cJSON *name = cJSON_GetObjectItemCaseSensitive(tensor, "name");
-    double count = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(tensor, "count"));
-    cJSON *it = cJSON_CreateObject();
-    cJSON_AddStringToObject(it, "name", cJSON_IsString(name) ? name->valuestring : "");
-    cJSON_AddNumberToObject(it, "count", count);
-    cJSON_AddNumberToObject(it, "backward_us",
-                            1e6 * (1.0 - FORWARD_SHARE) * compute_s * count / fmax(1.0, sum));
-    cJSON_AddItemToArray(list, it);
-  }
-}
-
-char *experiment_simulation_workload(char *log, double compute_s) {
-  char *rest = NULL, *text = NULL;
-  for (char *line = strtok_r(log, "\n", &rest); line && !text; line = strtok_r(NULL, "\n", &rest)) {
-    cJSON *event = cJSON_Parse(line);
-    const cJSON *tensors = cJSON_GetObjectItemCaseSensitive(event, "tensors");
-    if (cJSON_IsArray(tensors) && cJSON_GetArraySize(tensors) > 0) {
-      cJSON *made = cJSON_CreateObject();
-      put_tensors(tensors, compute_s, made);
-      text = cJSON_Print(made);
-      cJSON_Delete(made);
-    }
-    cJSON_Delete(event);
-  }
-  return text;
-}
 
 /* NULL: none of its runs says which tensors it has. To be freed. */
 static char *workload_of(const experiment *of, const experiment_group *it, double compute_s) {
@@ -105,7 +69,8 @@ static shared shared_of(const experiment *of) {
 
 /* As tools/cluster makes hosts: a link lets 128 KiB pass at once after a pause, and hosts share the
  * processors of the machine. */
-static void add_world(experiment_command *command, const experiment_group *it, shared machine) {
+static void add_world(experiment_command *command, const experiment_group *it, const char *policy,
+                      shared machine) {
   static const double LATENCY_MS = 0.03;
   experiment_command_add(command, "simulate");
   experiment_command_add_printed(command, "--nodes=%d", it->world.hosts);
@@ -116,7 +81,7 @@ static void add_world(experiment_command *command, const experiment_group *it, s
   experiment_command_add_printed(command, "--processors=%d", machine.processors);
   experiment_command_add_printed(command, "--cache=%" PRIu64, machine.cache);
   experiment_command_add(command, "--one-machine");
-  experiment_command_add_printed(command, "--policy=%s", it->policy);
+  experiment_command_add_printed(command, "--policy=%s", policy);
 }
 
 /* As many as were measured: what a link lets pass at once at their beginning counts likewise. The
@@ -198,17 +163,42 @@ static bool write_workload(const experiment_groups *of, size_t i, int processors
   return good;
 }
 
+/* Steps of the warm-up, and those in which Adam's variance is refreshed, are exact. */
+static double exact_share(const experiment_group *it) {
+  lcomm_policy policy;
+  lcomm_why error;
+  if (lcomm_policy_parse(it->policy, &policy, &error) != LCOMM_OK) {
+    return 0.0;
+  }
+  uint64_t steps = it->steps > 0.0 ? (uint64_t)fmin(it->steps, STEPS_COUNTED_MAX) : 0, exact = 0;
+  for (uint64_t step = 0; step < steps; step++) {
+    exact += lcomm_warmup_tensors_are_exact(&policy, step);
+  }
+  return steps > 0 ? (double)exact / (double)steps : 0.0;
+}
+
+static double simulate_steps(experiment_group *it, const char *policy, shared machine,
+                             const char *workload) {
+  experiment_command command = {.count = 0};
+  add_world(&command, it, policy, machine);
+  add_steps(&command, it->steps);
+  experiment_command_add_printed(&command, "--workload=%s", workload);
+  return run(&command, &it->simulated);
+}
+
+/* Steps are simulated as they are after the warm-up. */
 static void simulate_training(experiment_groups *of, size_t i, shared machine, const char *folder) {
   experiment_group *it = &of->groups[i];
-  experiment_command command = {.count = 0};
   char path[EXPERIMENT_PATH_MAX];
   if (!write_workload(of, i, machine.processors, folder, path, &it->simulated)) {
     return;
   }
-  add_world(&command, it, machine);
-  add_steps(&command, it->steps);
-  experiment_command_add_printed(&command, "--workload=%s", path);
-  it->simulated.step_s = run(&command, &it->simulated);
+  double share = exact_share(it);
+  double exact_s = share > 0.0 ? simulate_steps(it, "", machine, path) : 0.0;
+  double step_s = simulate_steps(it, it->policy, machine, path);
+  bool known = step_s > 0.0 && (exact_s > 0.0 || share <= 0.0);
+  it->simulated.step_s = known ? share * exact_s + (1.0 - share) * step_s : 0.0;
+  it->simulated.exact_share = share;
 }
 
 /* --------------------------------------------------------------- collectives */
@@ -255,7 +245,7 @@ static void simulate_rows(experiment_group *it, shared machine) {
   }
   for (size_t r = 0; r < it->row_count; r++) {
     experiment_command command = {.count = 0};
-    add_world(&command, it, machine);
+    add_world(&command, it, it->policy, machine);
     if (!has_tensors(it->policy)) {
       experiment_command_add(&command, "--calls");
     }
