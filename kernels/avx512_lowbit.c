@@ -39,26 +39,35 @@ LCOMM_VECTOR __m512i int2_scales(__m512i amax) {
   return _mm512_sub_epi32(_mm512_srli_epi32(amax, 23), _mm512_set1_epi32(2));
 }
 
-/* The sum of the squares of the steps of a block. */
-LCOMM_VECTOR int32_t squares_of(const float *source, size_t block, int32_t amax) {
+LCOMM_VECTOR __m512i steps_of(const float *source, __m512 steps_of_one) {
+  return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(source), steps_of_one));
+}
+
+/* Sums of the squares of the steps of a block; steps are 128 at most, so words of 16 bits hold
+ * them. */
+LCOMM_VECTOR __m512i squares_of(const float *source, size_t block, int32_t amax) {
   __m512 by = _mm512_set1_ps(lcomm_sign_steps_of_one(amax));
   __m512i sum = _mm512_setzero_si512();
-  for (size_t i = 0; i < block; i += LCOMM_LANES) {
-    __m512i steps = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(source + i), by));
-    sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(steps, steps));
+  for (size_t i = 0; i < block; i += 2 * LCOMM_LANES) {
+    __m512i steps =
+        _mm512_packs_epi32(steps_of(source + i, by), steps_of(source + i + LCOMM_LANES, by));
+    sum = _mm512_add_epi32(sum, _mm512_madd_epi16(steps, steps));
   }
-  return _mm512_reduce_add_epi32(sum);
+  return sum;
 }
 
 /* lcomm_sign_scale of 16 finite blocks. */
 LCOMM_VECTOR __m512i sign_scales(const float *source, size_t block, __m512i amax) {
-  int32_t amaxes[LCOMM_TILE_BLOCKS], squares[LCOMM_TILE_BLOCKS] = {0};
+  const size_t blocks = lcomm_tile_size(block) / block;
+  int32_t amaxes[LCOMM_TILE_BLOCKS];
+  __m512i partial[LCOMM_TILE_BLOCKS];
   _mm512_storeu_si512(amaxes, amax);
-  for (size_t b = 0; b < lcomm_tile_size(block) / block; b++) {
-    squares[b] = squares_of(source + b * block, block, amaxes[b]);
+  for (size_t b = 0; b < blocks; b++) {
+    partial[b] = squares_of(source + b * block, block, amaxes[b]);
   }
+  __m512i squares = lcomm_of_each(LCOMM_SUMMED, partial, blocks);
   __m512 share = _mm512_set1_ps(lcomm_sign_share((uint32_t)block));
-  __m512 mean = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(squares)), share);
+  __m512 mean = _mm512_mul_ps(_mm512_cvtepi32_ps(squares), share);
   __m512i half = _mm512_srli_epi32(_mm512_castps_si512(mean), 23);
   half = _mm512_srli_epi32(_mm512_add_epi32(half, _mm512_set1_epi32(1)), 1);
   half = _mm512_sub_epi32(half, _mm512_set1_epi32(64));
@@ -129,12 +138,12 @@ LCOMM_VECTOR void decode_unit(lcomm_lowbit format, lcomm_path path, const uint8_
                               float *destination) {
   const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   const __m512i shift = format == LCOMM_SIGN ? lane : _mm512_slli_epi32(lane, 1);
+  const __m512 values = values_of(format, *scale, factor);
   for (size_t i = 0; i < block; i += LCOMM_LANES) {
     uint32_t bits = 0;
     memcpy(&bits, code + code_size(format, i), code_size(format, LCOMM_LANES));
     __m512i index = _mm512_srlv_epi32(_mm512_set1_epi32((int)bits), shift);
-    lcomm_put(path, destination + i,
-              _mm512_permutevar_ps(values_of(format, *scale, factor), index));
+    lcomm_put(path, destination + i, _mm512_permutevar_ps(values, index));
   }
 }
 

@@ -112,26 +112,33 @@ LCOMM_VECTOR size_t lcomm_tile_size(size_t block) {
   return block == LCOMM_BLOCK ? LCOMM_TILE_MOST : LCOMM_TILE_BLOCKS * block;
 }
 
-/* Lane b of the result is the largest lane of partial[b]: a transposition that
- * takes a maximum at each of its steps. `blocks` is 8 or 16; of 8 the upper
- * lanes are a copy. */
-LCOMM_VECTOR __m512i lcomm_max_of_each(const __m512i partial[LCOMM_TILE_BLOCKS], size_t blocks) {
+/* How lanes are put together. */
+typedef enum lcomm_lanes_to { LCOMM_LARGEST, LCOMM_SUMMED } lcomm_lanes_to;
+
+LCOMM_VECTOR __m512i lcomm_two_lanes(lcomm_lanes_to result, __m512i a, __m512i b) {
+  return result == LCOMM_LARGEST ? _mm512_max_epi32(a, b) : _mm512_add_epi32(a, b);
+}
+
+/* Lane b of the result is the largest lane of partial[b], or their sum: a transposition that puts
+ * two together at each of its steps. `blocks` is 8 or 16; of 8 the upper lanes are a copy. */
+LCOMM_VECTOR __m512i lcomm_of_each(lcomm_lanes_to result, const __m512i partial[LCOMM_TILE_BLOCKS],
+                                   size_t blocks) {
   __m512i pair[8], quad[4], half[2];
   for (size_t i = 0; i < blocks / 2; i++) {
-    pair[i] = _mm512_max_epi32(_mm512_unpacklo_epi32(partial[2 * i], partial[2 * i + 1]),
-                               _mm512_unpackhi_epi32(partial[2 * i], partial[2 * i + 1]));
+    pair[i] = lcomm_two_lanes(result, _mm512_unpacklo_epi32(partial[2 * i], partial[2 * i + 1]),
+                              _mm512_unpackhi_epi32(partial[2 * i], partial[2 * i + 1]));
   }
   for (size_t i = 0; i < blocks / 4; i++) {
-    quad[i] = _mm512_max_epi32(_mm512_unpacklo_epi64(pair[2 * i], pair[2 * i + 1]),
-                               _mm512_unpackhi_epi64(pair[2 * i], pair[2 * i + 1]));
+    quad[i] = lcomm_two_lanes(result, _mm512_unpacklo_epi64(pair[2 * i], pair[2 * i + 1]),
+                              _mm512_unpackhi_epi64(pair[2 * i], pair[2 * i + 1]));
   }
   for (size_t i = 0; i < blocks / 8; i++) {
-    half[i] = _mm512_max_epi32(_mm512_shuffle_i32x4(quad[2 * i], quad[2 * i + 1], 0x88),
-                               _mm512_shuffle_i32x4(quad[2 * i], quad[2 * i + 1], 0xdd));
+    half[i] = lcomm_two_lanes(result, _mm512_shuffle_i32x4(quad[2 * i], quad[2 * i + 1], 0x88),
+                              _mm512_shuffle_i32x4(quad[2 * i], quad[2 * i + 1], 0xdd));
   }
   size_t last = blocks / 8 - 1;
-  return _mm512_max_epi32(_mm512_shuffle_i32x4(half[0], half[last], 0x88),
-                          _mm512_shuffle_i32x4(half[0], half[last], 0xdd));
+  return lcomm_two_lanes(result, _mm512_shuffle_i32x4(half[0], half[last], 0x88),
+                         _mm512_shuffle_i32x4(half[0], half[last], 0xdd));
 }
 
 /* Largest magnitude bits of the blocks of a tile; when there are 8, twice. */
@@ -145,7 +152,7 @@ LCOMM_VECTOR __m512i lcomm_block_maxima(const float *source, size_t block) {
       partial[b] = _mm512_max_epi32(partial[b], more);
     }
   }
-  return lcomm_max_of_each(partial, blocks);
+  return lcomm_of_each(LCOMM_LARGEST, partial, blocks);
 }
 
 /* padded = n elements of source and zeros up to `size` */
