@@ -213,8 +213,10 @@ SUBMAKE = $(MAKE) $(if $(findstring -j,$(MAKEFLAGS))$(findstring jobserver,$(MAK
 
 # ------------------------------------------------------------------- builds
 .PHONY: all programs tests
-all: ## build the library, the trainer and the tools (default)
-	+@$(SUBMAKE) programs
+# Beside other targets ("make -j all tests") without one: two makes at a time would build the same files.
+BESIDE_ALL := $(filter-out all,$(MAKECMDGOALS))
+all: $(if $(BESIDE_ALL),programs) ## build the library, the trainer and the tools (default)
+	+@$(if $(BESIDE_ALL),:,$(SUBMAKE) programs)
 
 programs: $(ARCHIVE) $(LIBRARY) $(WITH_MPI_ARCHIVE) $(WITH_MPI) $(INTERPOSER) $(NCCL_INTERPOSER) $(CUDA_MODULE) $(TRAINER_MODULE) $(TRAIN) $(TOOLS)
 	@ln -sfn $(BUILD_KEY) build/latest
