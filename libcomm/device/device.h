@@ -189,7 +189,8 @@ const lcomm_device_table *lcomm_device_in_use(void);
 /* A thread that must not come to wait for a device, because the device waits for it: from bar to
  * unbar, which takes bar's answer, it calls no function of a table but explain. CUDA's table
  * answers an error to one that does, before it calls CUDA, and locate HOST; the emulated device
- * ends its process. The threads of this library are barred for good. */
+ * ends its process. Threads that move messages are barred for good;
+ * those that end communicators for the NCCL interposer are not. */
 bool lcomm_device_bar(void);
 void lcomm_device_unbar(bool before);
 bool lcomm_device_is_barred(void);

@@ -42,8 +42,8 @@
  *   Memory  Buffers are memory of the host or of a device; those of sums and of tensors are
  *           aligned to their element. Buffers of one call do not overlap, unless they are in
  *           place as the call says. The library never owns a caller's buffer. After the first
- *           operation of a shape nothing is allocated on the data path, as long as the shapes of
- *           plain calls fit into LCOMM_RUN_CACHE. lcomm_memory_alloc() gives memory that is the
+ *           operation of a shape, or as many as are in flight at a time, nothing is allocated on
+ *           the data path, as long as the shapes of plain calls fit into LCOMM_RUN_CACHE. lcomm_memory_alloc() gives memory that is the
  *           fastest inside a host.
  *   Threads One communicator is used by one thread at a time, except for lcomm_tensor_ready(),
  *           lcomm_last_error(), lcomm_abort() and the functions that take no communicator, which

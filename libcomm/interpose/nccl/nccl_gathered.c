@@ -17,9 +17,25 @@ struct lcomm_nccl_gathered {
   bool is_scatter; /* else the sum is for all, or for `root` */
   ncclDataType_t type;
   ncclRedOp_t op; /* ncclSum where there is a factor */
-  void *there;    /* parts of all ranks on the device */
-  void *here;     /* the same on the host; the result becomes the first */
+  /* On the device parts of all ranks, then, at the next multiple of 8 bytes, this rank's factor and
+   * those of all; on the host the same. The result becomes the first part. */
+  void *there, *here;
 };
+
+static size_t parts_size(const lcomm_nccl_call *call) {
+  size_t size = call->count * lcomm_dtype_size(call->type) * (size_t)call->comm->size;
+  return (size + LCOMM_NCCL_ELEMENT_MAX - 1) / LCOMM_NCCL_ELEMENT_MAX * LCOMM_NCCL_ELEMENT_MAX;
+}
+
+static size_t factors_size(const lcomm_nccl_call *call) {
+  return call->factor.is_used ? ((size_t)call->comm->size + 1) * LCOMM_NCCL_ELEMENT_MAX : 0;
+}
+
+/* Factors may differ from rank to rank. */
+static const unsigned char *factor_of(const lcomm_nccl_call *call, int rank) {
+  const unsigned char *own = (const unsigned char *)call->gathered->here + parts_size(call);
+  return own + ((size_t)rank + 1) * LCOMM_NCCL_ELEMENT_MAX;
+}
 
 void lcomm_nccl_gathered_free(lcomm_nccl_gathered *it) {
   (void)lcomm_device_memory_free(it->there);
@@ -62,13 +78,19 @@ static uint64_t combine_wholes(ncclDataType_t type, ncclRedOp_t op, uint64_t a, 
 }
 
 /* Element i of the parts, in double precision, rounded once. */
-static void combine_float(const lcomm_nccl_call *call, double factor, size_t i, size_t element) {
+static double float_of(const lcomm_nccl_call *call, int rank, const unsigned char *value) {
+  double read = lcomm_nccl_float_read(call->gathered->type, value);
+  const lcomm_nccl_factor *factor = &call->factor;
+  return factor->is_used ? lcomm_nccl_float_read(factor->type, factor_of(call, rank)) * read : read;
+}
+
+static void combine_float(const lcomm_nccl_call *call, size_t i, size_t element) {
   const lcomm_nccl_gathered *it = call->gathered;
   unsigned char *first = (unsigned char *)it->here + i * element;
-  double value = factor * lcomm_nccl_float_read(it->type, first);
+  double value = float_of(call, 0, first);
   for (int rank = 1; rank < call->comm->size; rank++) {
     const unsigned char *other = first + (size_t)rank * call->count * element;
-    value = combine_floats(it->op, value, factor * lcomm_nccl_float_read(it->type, other));
+    value = combine_floats(it->op, value, float_of(call, rank, other));
   }
   value = it->op == ncclAvg ? value / call->comm->size : value;
   lcomm_nccl_float_write(it->type, value, first);
@@ -81,38 +103,33 @@ static uint64_t divide(ncclDataType_t type, uint64_t sum, int ranks) {
   return lcomm_nccl_is_signed(type) ? (uint64_t)((int64_t)sum / ranks) : sum / (uint64_t)ranks;
 }
 
-static void combine_whole(const lcomm_nccl_call *call, uint64_t factor, size_t i, size_t element) {
+static uint64_t whole_of(const lcomm_nccl_call *call, int rank, const unsigned char *value) {
+  uint64_t read = lcomm_nccl_whole_read(call->gathered->type, value);
+  const lcomm_nccl_factor *factor = &call->factor;
+  return factor->is_used ? lcomm_nccl_whole_read(factor->type, factor_of(call, rank)) * read : read;
+}
+
+static void combine_whole(const lcomm_nccl_call *call, size_t i, size_t element) {
   const lcomm_nccl_gathered *it = call->gathered;
   unsigned char *first = (unsigned char *)it->here + i * element;
-  uint64_t value = factor * lcomm_nccl_whole_read(it->type, first);
+  uint64_t value = whole_of(call, 0, first);
   for (int rank = 1; rank < call->comm->size; rank++) {
     const unsigned char *other = first + (size_t)rank * call->count * element;
-    value =
-        combine_wholes(it->type, it->op, value, factor * lcomm_nccl_whole_read(it->type, other));
+    value = combine_wholes(it->type, it->op, value, whole_of(call, rank, other));
   }
   value = it->op == ncclAvg ? divide(it->type, value, call->comm->size) : value;
   lcomm_nccl_whole_write(it->type, value, first);
 }
 
-static ncclResult_t combine(const lcomm_nccl_call *call, size_t element) {
-  unsigned char bytes[LCOMM_NCCL_ELEMENT_MAX];
-  bool is_float = lcomm_nccl_is_float(call->gathered->type), has_factor = call->factor.is_used;
-  if (has_factor) {
-    ncclResult_t result = lcomm_nccl_factor_read(&call->factor, call->stream, bytes);
-    if (result != ncclSuccess) {
-      return result;
-    }
-  }
-  double real = is_float && has_factor ? lcomm_nccl_float_read(call->factor.type, bytes) : 1;
-  uint64_t whole = !is_float && has_factor ? lcomm_nccl_whole_read(call->factor.type, bytes) : 1;
+static void combine(const lcomm_nccl_call *call, size_t element) {
+  bool is_float = lcomm_nccl_is_float(call->gathered->type);
   for (size_t i = 0; i < call->count; i++) {
     if (is_float) {
-      combine_float(call, real, i, element);
+      combine_float(call, i, element);
     } else {
-      combine_whole(call, whole, i, element);
+      combine_whole(call, i, element);
     }
   }
-  return ncclSuccess;
 }
 
 /* ------------------------------------------------------------------- making */
@@ -127,6 +144,29 @@ static lcomm_status gather(const lcomm_nccl_call *call) {
                                          call->stream);
 }
 
+/* A factor on the device is read in order with the stream. */
+static lcomm_status gather_factors(const lcomm_nccl_call *call) {
+  const lcomm_nccl_factor *factor = &call->factor;
+  unsigned char *own = (unsigned char *)call->gathered->there + parts_size(call);
+  lcomm_dtype type = LCOMM_UINT8;
+  if (!factor->is_used) {
+    return LCOMM_OK;
+  }
+  (void)lcomm_nccl_moved_type(factor->type, &type);
+  const void *from = factor->there ? factor->there : factor->bytes;
+  lcomm_status status =
+      lcomm_device_copy_on_stream(own, from, lcomm_dtype_size(type), call->stream);
+  return status != LCOMM_OK
+             ? status
+             : lcomm_allgather_on_stream(call->comm->comm, own, own + LCOMM_NCCL_ELEMENT_MAX,
+                                         LCOMM_NCCL_ELEMENT_MAX, LCOMM_UINT8, call->stream);
+}
+
+static lcomm_status gather_all(const lcomm_nccl_call *call) {
+  lcomm_status status = gather(call);
+  return status == LCOMM_OK ? gather_factors(call) : status;
+}
+
 static ncclResult_t begin(const lcomm_nccl_call *call) {
   int is_captured = 0;
   ncclResult_t result = lcomm_nccl_ended(NULL, lcomm_device_captured(call->stream, &is_captured));
@@ -139,7 +179,7 @@ static ncclResult_t begin(const lcomm_nccl_call *call) {
   }
   if (result == ncclSuccess) {
     pthread_mutex_lock(&call->comm->lock);
-    result = lcomm_nccl_ended(call->comm->comm, gather(call));
+    result = lcomm_nccl_ended(call->comm->comm, gather_all(call));
     pthread_mutex_unlock(&call->comm->lock);
   }
   return result;
@@ -151,12 +191,13 @@ static ncclResult_t end(const lcomm_nccl_call *call) {
   if (size == 0 || !call->receive) {
     return lcomm_nccl_ended(NULL, lcomm_device_finish(it->there, call->stream));
   }
-  ncclResult_t result = lcomm_nccl_ended(
-      NULL, lcomm_device_read(it->here, it->there, size * (size_t)call->comm->size, call->stream));
-  result = result == ncclSuccess ? combine(call, element) : result;
+  size_t all = parts_size(call) + factors_size(call);
+  ncclResult_t result =
+      lcomm_nccl_ended(NULL, lcomm_device_read(it->here, it->there, all, call->stream));
   if (result != ncclSuccess) {
     return result;
   }
+  combine(call, element);
   lcomm_status status = lcomm_device_copy_on_stream(call->receive, it->here, size, call->stream);
   status = status == LCOMM_OK ? lcomm_device_finish(call->receive, call->stream) : status;
   return lcomm_nccl_ended(NULL, status);
@@ -166,22 +207,23 @@ static ncclResult_t end(const lcomm_nccl_call *call) {
 
 /* Memory of the communicator's device and of the host for the parts of all ranks. */
 static ncclResult_t get_memory(const lcomm_nccl_call *call, lcomm_nccl_gathered *it) {
-  size_t part = call->count * lcomm_dtype_size(call->type), ranks = (size_t)call->comm->size;
+  size_t ranks = (size_t)call->comm->size;
   int before = -1;
-  if (call->count > SIZE_MAX / LCOMM_NCCL_ELEMENT_MAX / ranks) {
+  if (call->count > SIZE_MAX / LCOMM_NCCL_ELEMENT_MAX / ranks - 2) {
     return lcomm_nccl_fail(ncclInvalidArgument, "%zu elements of each rank are too many",
                            call->count);
   }
-  it->here = malloc(part > 0 ? part * ranks : 1);
+  size_t size = parts_size(call) + factors_size(call);
+  size = size > 0 ? size : 1;
+  it->here = malloc(size);
   if (!it->here) {
-    return lcomm_nccl_fail(ncclSystemError, "there is no memory for %zu bytes of each rank", part);
+    return lcomm_nccl_fail(ncclSystemError, "there is no memory for %zu bytes", size);
   }
   lcomm_status status = lcomm_device_current(&before);
   if (status == LCOMM_OK && call->comm->device >= 0) {
     status = lcomm_device_use(call->comm->device);
   }
-  status = status == LCOMM_OK ? lcomm_device_memory_alloc(part > 0 ? part * ranks : 1, &it->there)
-                              : status;
+  status = status == LCOMM_OK ? lcomm_device_memory_alloc(size, &it->there) : status;
   ncclResult_t result = lcomm_nccl_ended(NULL, status);
   if (before >= 0) {
     (void)lcomm_device_use(before);

@@ -63,11 +63,18 @@ static double combined(ncclRedOp_t op, double a, double b) {
   return op == ncclProd ? a * b : a + b;
 }
 
+/* By how much the factor of a rank is larger than that of the one before. */
+static double factor_step;
+
+static double factor_at(double factor, int rank) {
+  return factor + rank * factor_step;
+}
+
 /* The code of one result; -1: any NaN. */
 static int code_of(const double numbers[CODES], ncclRedOp_t op, double factor, size_t place) {
   double value = factor * numbers[given[0][place]];
   for (int rank = 1; rank < mpi_size; rank++) {
-    value = combined(op, value, factor * numbers[given[rank][place]]);
+    value = combined(op, value, factor_at(factor, rank) * numbers[given[rank][place]]);
   }
   value = op == ncclAvg ? value / mpi_size : value;
   return isnan(value)   ? -1
@@ -113,7 +120,8 @@ static uint64_t whole_of(const struct value_type *type, ncclRedOp_t op, uint64_t
                          size_t place) {
   uint64_t value = cut(type, factor * bits_of(type, given[0] + place * type->size));
   for (int rank = 1; rank < mpi_size; rank++) {
-    uint64_t other = cut(type, factor * bits_of(type, given[rank] + place * type->size));
+    uint64_t own = (uint64_t)factor_at((double)factor, rank);
+    uint64_t other = cut(type, own * bits_of(type, given[rank] + place * type->size));
     bool takes = op == ncclMin ? is_less(type, other, value) : is_less(type, value, other);
     value = op == ncclProd                   ? cut(type, value * other)
             : op == ncclMin || op == ncclMax ? (takes ? other : value)
@@ -216,6 +224,28 @@ static void factors_of_whole_numbers_and_8_bit_floats(void) {
   end_program(&it);
 }
 
+/* 0 on rank 0, 1 on rank 1 and so on: none is refused, and all have the same result. */
+static void factors_may_differ_from_rank_to_rank(void) {
+  program it = begin_with_stream();
+  factor_step = 1;
+  for (int t = 0; t < TYPES; t++) {
+    const struct value_type *type = &value_types[t];
+    static const unsigned char e4m3[] = {0, 0x38, 0x40, 0x44, 0x48, 0x4a, 0x4c, 0x4e};
+    static const unsigned char e5m2[] = {0, 0x3c, 0x40, 0x42, 0x44, 0x45, 0x46, 0x47};
+    unsigned char own[8] = {type->type == ncclFloat8e4m3   ? e4m3[mpi_rank]
+                            : type->type == ncclFloat8e5m2 ? e5m2[mpi_rank]
+                                                           : (unsigned char)mpi_rank};
+    ncclRedOp_t op = ncclSum;
+    if (!type->is_float || type->size == 1) {
+      fine(ncclRedOpCreatePreMulSum(&op, own, type->type, ncclScalarHostImmediate, it.comm));
+      try_sums(&it, type, op, ncclSum, 0);
+      fine(ncclRedOpDestroy(op, it.comm));
+    }
+  }
+  factor_step = 0;
+  end_program(&it);
+}
+
 /* Two of them and other calls, which may begin in any order. */
 static void they_are_made_in_groups_too(void) {
   program it = begin_with_stream();
@@ -254,6 +284,7 @@ static const mpi_property properties[] = {
     PROPERTY(sums_of_8_bit_floats_are_exact_and_rounded_once),
     PROPERTY(operations_on_whole_numbers_wrap_around_in_their_type),
     PROPERTY(factors_of_whole_numbers_and_8_bit_floats),
+    PROPERTY(factors_may_differ_from_rank_to_rank),
     PROPERTY(they_are_made_in_groups_too),
     PROPERTY(on_a_captured_stream_they_are_refused_on_all_ranks),
     PROPERTY(nothing_of_threads_is_left_on_the_device),
