@@ -46,13 +46,14 @@ lcomm_status late_average(training *self) {
 /* Weights do not change while a gradient is computed: only here. */
 static int update_by(training *self, lcomm_status (*hand_out)(lcomm_comm *comm, int *there),
                      failure *why) {
+  lcomm_comm *comm = gradients_comm(self);
   int there = 1;
   while (there) {
-    lcomm_status status = hand_out(self->comm, &there);
-    if (peers_check(self->comm, status, "taking the averages of a step", why)) {
+    lcomm_status status = hand_out(comm, &there);
+    if (peers_check(comm, status, "taking the averages of a step", why)) {
       return -1;
     }
-    bool spoilt = lcomm_tensors_not_finite(self->comm) > 0;
+    bool spoilt = lcomm_tensors_not_finite(comm) > 0;
     float rate = self->late.rates[self->late.updates % LATE_UNDER_WAY_MOST];
     if (there && training_update(self, rate, spoilt, why)) {
       return -1;
@@ -80,7 +81,8 @@ int late_gather_ages(training *self, failure *why) {
   if (!self->late.is_stale) {
     return 0;
   }
-  if (peers_check(self->comm, lcomm_staleness_get(self->comm, &mine), "asking for ages", why)) {
+  if (peers_check(self->comm, lcomm_staleness_get(gradients_comm(self), &mine), "asking for ages",
+                  why)) {
     return -1;
   }
   uint64_t values[VALUES] = {mine.age_most, (uint64_t)(1e3 * mine.age_mean + 0.5)};

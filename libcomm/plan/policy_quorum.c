@@ -100,9 +100,6 @@ const char *lcomm_policy_quorum_conflict(const lcomm_policy *policy) {
     return "stale= waits for all ranks, some steps later, and quorum= for some of them at once; "
            "expected one of the two";
   }
-  if (policy->quorum.stale > 0 && lcomm_policy_has_servers(policy)) {
-    return "workers wait for what servers make of a step; expected no stale= with algo=servers";
-  }
   if (policy->momentum > 0 || policy->adam.onebit) {
     return "a rank whose gradient comes late has not moved its momentum as the others have; "
            "expected "

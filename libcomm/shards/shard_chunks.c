@@ -42,6 +42,7 @@ lcomm_status lcomm_shard_vector_make(lcomm_comm *comm, const lcomm_shard_request
     }
     place = &(*place)->following;
     chunk.first += chunk.count;
+    chunk.like = chunk.like ? chunk.like->following : NULL;
   } while (chunk.first < request->count);
   *vector = head;
   return LCOMM_OK;

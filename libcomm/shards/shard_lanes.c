@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-/* The vectors of a bucket, which take turns: one for each lane of staleness.h. */
+/* The vectors of a bucket, which take turns: one for each lane of staleness.h. All have the pieces
+ * of the first one, so that an owner sees each of its elements in all rounds. */
 
 #include <stdlib.h>
 
@@ -50,8 +51,10 @@ lcomm_status lcomm_shard_lanes_make(lcomm_comm *comm, const lcomm_shard_request 
   unsigned count = lcomm_stale_lanes(&shards->stale.rule);
   lcomm_shard_vector **made = calloc(count, sizeof *made);
   lcomm_status status = made ? LCOMM_OK : LCOMM_ERR_MEMORY;
+  lcomm_shard_request of_lane = *request;
   for (unsigned i = 0; i < count && status == LCOMM_OK; i++) {
-    status = lcomm_shard_vector_make(comm, request, &made[i]);
+    status = lcomm_shard_vector_make(comm, &of_lane, &made[i]);
+    of_lane.like = made[0];
   }
   if (status == LCOMM_OK) {
     status = link_all(shards, made);

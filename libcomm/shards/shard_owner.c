@@ -154,9 +154,13 @@ bool lcomm_shard_owner_may_close(const lcomm_shard_vector *vector, double now_s)
   if (!vector->lanes || vector->owned.coding.count == 0) {
     return false;
   }
-  return shards->collects
-             ? lcomm_quorum_is_whole(&vector->owned.quorum, now_s)
-             : lcomm_stale_may_close(&shards->stale.rule, vector->lanes, vector->lane, now_s);
+  const lcomm_stale_rule *rule = &shards->stale.rule;
+  if (shards->collects) {
+    return lcomm_quorum_is_whole(&vector->owned.quorum, now_s);
+  }
+  bool waits =
+      lcomm_shards_is_server(shards) && !lcomm_stale_is_next(rule, vector->lanes, vector->lane);
+  return !waits && lcomm_stale_may_close(rule, vector->lanes, vector->lane, now_s);
 }
 
 uint64_t lcomm_shard_owner_close(lcomm_shard_vector *vector) {
@@ -170,11 +174,13 @@ uint64_t lcomm_shard_owner_close(lcomm_shard_vector *vector) {
 /* The program's function has the program's rules of rounding. */
 static int amend(lcomm_shard_vector *vector, uint64_t round, uint32_t used,
                  lcomm_shard_update update, void *context) {
+  const lcomm_stale_rule *rule = &vector->comm->deferred.shards->stale.rule;
   lcomm_shard_round it = {.vector = vector->head,
+                          .lane = vector->lane,
                           .first = vector->first + vector->pieces[vector->comm->rank].first,
                           .count = vector->owned.coding.count,
                           .values = vector->owned.sum,
-                          .number = round,
+                          .number = lcomm_stale_round(rule, vector->lane, round),
                           .used = used};
   return update ? update(context, &it) : 0;
 }

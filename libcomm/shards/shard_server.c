@@ -18,8 +18,11 @@ bool lcomm_shards_have_servers(const lcomm_shards *shards) {
 }
 
 bool lcomm_shards_is_server(const lcomm_shards *shards) {
-  return lcomm_shards_have_servers(shards) &&
-         lcomm_shard_roles_serves(&shards->roles, shards->comm->rank);
+  return shards && lcomm_shards_serves(shards, shards->comm->rank);
+}
+
+bool lcomm_shards_serves(const lcomm_shards *shards, int rank) {
+  return lcomm_shards_have_servers(shards) && lcomm_shard_roles_serves(&shards->roles, rank);
 }
 
 int lcomm_shards_servers(const lcomm_shards *shards) {
@@ -74,7 +77,8 @@ static lcomm_status refuse_update(lcomm_shards *shards, const lcomm_shard_vector
                     "the function that %s gave to lcomm_server_run has failed with %d, in round "
                     "%llu of a sum of %llu elements",
                     lcomm_comm_who(shards->comm, shards->comm->rank, who, sizeof(who)), failed,
-                    (unsigned long long)round, (unsigned long long)vector->count);
+                    (unsigned long long)lcomm_stale_round(&shards->stale.rule, vector->lane, round),
+                    (unsigned long long)vector->count);
 }
 
 /* The service goes on while the result is computed. */
@@ -126,14 +130,22 @@ static void move_values(const lcomm_shard_vector *vector, float *from, float *to
   memset(from, 0, count * sizeof(float));
 }
 
-void lcomm_shard_server_begin(lcomm_shard_vector *vector, float *residual) {
-  for (lcomm_shard_vector *it = vector; it; it = it->following) {
+void lcomm_shard_server_begin(lcomm_shard_vector **lanes, float *residual) {
+  const lcomm_stale_rule *rule = &lanes[0]->comm->deferred.shards->stale.rule;
+  unsigned next = 0;
+  while (!lcomm_stale_is_next(rule, lanes[next]->lanes, next)) {
+    next++;
+  }
+  for (lcomm_shard_vector *it = lanes[next]; it; it = it->following) {
     move_values(it, residual_of(it, residual), it->owned.error);
   }
 }
 
-void lcomm_shard_server_end(lcomm_shard_vector *vector, float *residual) {
-  for (lcomm_shard_vector *it = vector; it; it = it->following) {
-    move_values(it, it->owned.error, residual_of(it, residual));
+void lcomm_shard_server_end(lcomm_shard_vector **lanes, float *residual) {
+  unsigned count = lcomm_stale_lanes(&lanes[0]->comm->deferred.shards->stale.rule);
+  for (unsigned i = 0; i < count; i++) {
+    for (lcomm_shard_vector *it = lanes[i]; it; it = it->following) {
+      move_values(it, it->owned.error, residual_of(it, residual));
+    }
   }
 }

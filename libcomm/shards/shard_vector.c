@@ -108,8 +108,20 @@ static lcomm_status make_owned(lcomm_shard_vector *vector, const lcomm_shard_req
   return whole ? LCOMM_OK : LCOMM_ERR_MEMORY;
 }
 
+/* The bytes count in the one that was cut. */
+static void cut_like(lcomm_shard_vector *vector, const lcomm_shard_vector *like) {
+  for (int owner = 0; owner < vector->comm->size; owner++) {
+    vector->pieces[owner].first = like->pieces[owner].first;
+    vector->pieces[owner].coding.count = like->pieces[owner].coding.count;
+  }
+}
+
 static lcomm_status cut(lcomm_shard_vector *vector, const lcomm_shard_request *request) {
   const lcomm_comm *comm = vector->comm;
+  if (request->like) {
+    cut_like(vector, request->like);
+    return LCOMM_OK;
+  }
   lcomm_shard_cut_piece *pieces = calloc((size_t)comm->size, sizeof *pieces);
   if (!pieces) {
     return LCOMM_ERR_MEMORY;

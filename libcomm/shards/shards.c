@@ -59,7 +59,7 @@ static void set_rule(lcomm_shards *shards, const lcomm_shard_roles *roles) {
   shards->collects = has_nodes && !policy->drops && roles->servers == 0;
   shards->stale.rule = (lcomm_stale_rule){.steps = policy->stale, .drops = policy->drops};
   if (policy->stale > 0) {
-    shards->rule = lcomm_stale_quorum(&shards->stale.rule, ranks, LCOMM_SHARD_KEPT);
+    shards->rule = lcomm_stale_quorum(&shards->stale.rule, ranks, roles->apart, LCOMM_SHARD_KEPT);
     snprintf(shards->word, sizeof(shards->word), "stale=%u%s", policy->stale,
              policy->drops ? ":drop" : "");
     return;

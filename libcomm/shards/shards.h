@@ -51,7 +51,8 @@ typedef struct lcomm_shard_request {
   const uint64_t *segment_ends; /* of top-k, see lcomm_topk_shape; only read by make */
   size_t segments;
   uint64_t first; /* 0; of chunks: the element that it begins with, where segments are counted */
-  lcomm_sequence_space space; /* in whose order all ranks make it */
+  const lcomm_shard_vector *like; /* whose pieces it has, of the same count; NULL: its own */
+  lcomm_sequence_space space;     /* in whose order all ranks make it */
 } lcomm_shard_request;
 
 /* Make the vectors of one bucket, one for each lane of staleness.h, which is one without stale=: on
@@ -111,6 +112,7 @@ uint64_t lcomm_shard_closed_beyond(const lcomm_shard_vector *vector);
 /* Who this rank is; shards may be NULL. */
 bool lcomm_shards_have_servers(const lcomm_shards *shards);
 bool lcomm_shards_is_server(const lcomm_shards *shards);
+bool lcomm_shards_serves(const lcomm_shards *shards, int rank);
 int lcomm_shards_servers(const lcomm_shards *shards);
 
 /* Has this rank begun sums that servers have to serve until it says that it makes no more? */
@@ -125,21 +127,23 @@ void lcomm_shards_set_updated(lcomm_shards *shards, bool updated);
  * piece of a vector. Not 0: it failed. */
 typedef struct lcomm_shard_round {
   const lcomm_shard_vector *vector;
+  unsigned lane;         /* its own of those that take turns */
   uint64_t first, count; /* of the vector */
   float *values;         /* [count] */
-  uint64_t number;
-  uint32_t used; /* workers */
+  uint64_t number;       /* of all lanes; those of a vector come in this order */
+  uint32_t used;         /* workers */
 } lcomm_shard_round;
 typedef int (*lcomm_shard_update)(void *context, const lcomm_shard_round *round);
 
-/* On a server: close the rounds that may close, each by `update` unless that is NULL, on this
- * thread; where there is none, wait for one, but not for long. Errors are the communicator's. */
+/* On a server: close the rounds that may close, those of each bucket in order, each by `update`
+ * unless that is NULL, on this thread; where there is none, wait for one, but not for long. Errors
+ * are the communicator's. */
 lcomm_status lcomm_shards_serve_rounds(lcomm_comm *comm, lcomm_shard_update update, void *context);
 
-/* Of a server that does not serve, what its codec has left out is in a residual of the vector, as
- * on workers: take it from there, and put it there again. */
-void lcomm_shard_server_begin(lcomm_shard_vector *vector, float *residual);
-void lcomm_shard_server_end(lcomm_shard_vector *vector, float *residual);
+/* Of a server that does not serve, what its codec has left out is in a residual of the bucket, as
+ * on workers: take it from there for the next round, and put it there again, of all lanes. */
+void lcomm_shard_server_begin(lcomm_shard_vector **lanes, float *residual);
+void lcomm_shard_server_end(lcomm_shard_vector **lanes, float *residual);
 
 /* -------------------------------------------------------------- who is late */
 

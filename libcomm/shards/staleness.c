@@ -3,10 +3,14 @@
 
 #include "libcomm/shards/staleness.h"
 
-lcomm_quorum_rule lcomm_stale_quorum(const lcomm_stale_rule *rule, int ranks, unsigned kept) {
+lcomm_quorum_rule lcomm_stale_quorum(const lcomm_stale_rule *rule, int ranks, const uint8_t *apart,
+                                     unsigned kept) {
   unsigned share = kept / lcomm_stale_lanes(rule);
-  return (lcomm_quorum_rule){
-      .ranks = ranks, .needed = ranks, .kept = rule->drops && share > 1 ? share : 1};
+  int contributors = ranks - (apart ? lcomm_quorum_mask_count(apart, ranks) : 0);
+  return (lcomm_quorum_rule){.ranks = ranks,
+                             .needed = contributors,
+                             .kept = rule->drops && share > 1 ? share : 1,
+                             .apart = apart};
 }
 
 bool lcomm_stale_must_wait(const lcomm_stale_rule *rule, const lcomm_stale_rank *rank) {
@@ -30,11 +34,11 @@ static uint64_t count_rounds(const lcomm_stale_rule *rule, lcomm_quorum *const *
   return count;
 }
 
-/* Have more than half of the ranks contributed to the open round of a lane, and to one `steps`
+/* Have more than half of the contributors come to the open round of a lane, and to one `steps`
  * after the newest that any of those which are missing there will come to next? */
 static bool is_outrun(const lcomm_stale_rule *rule, lcomm_quorum *const *lanes, unsigned lane) {
   int ranks = lanes[lane]->rule.ranks, ahead = 0;
-  uint64_t round = lanes[lane]->open * lcomm_stale_lanes(rule) + lane, newest = 0;
+  uint64_t round = lcomm_stale_round(rule, lane, lanes[lane]->open), newest = 0;
   for (int rank = 0; rank < ranks; rank++) {
     uint64_t next = count_rounds(rule, lanes, rank);
     newest = next <= round && next > newest ? next : newest;
@@ -43,7 +47,7 @@ static bool is_outrun(const lcomm_stale_rule *rule, lcomm_quorum *const *lanes, 
   for (int rank = 0; rank < ranks; rank++) {
     ahead += count_rounds(rule, lanes, rank) > front;
   }
-  return 2 * ahead > ranks;
+  return 2 * ahead > lanes[lane]->contributors;
 }
 
 bool lcomm_stale_may_close(const lcomm_stale_rule *rule, lcomm_quorum *const *lanes, unsigned lane,
@@ -52,8 +56,16 @@ bool lcomm_stale_may_close(const lcomm_stale_rule *rule, lcomm_quorum *const *la
   if (lcomm_quorum_may_close(quorum, now_s)) {
     return true;
   }
-  bool may_be = rule->drops && 2 * quorum->there > quorum->rule.ranks;
+  bool may_be = rule->drops && 2 * quorum->there > quorum->contributors;
   return may_be && lcomm_quorum_has_room(quorum) && is_outrun(rule, lanes, lane);
+}
+
+bool lcomm_stale_is_next(const lcomm_stale_rule *rule, lcomm_quorum *const *lanes, unsigned lane) {
+  uint64_t closed = 0;
+  for (unsigned i = 0; i < lcomm_stale_lanes(rule); i++) {
+    closed += lanes[i]->open;
+  }
+  return closed == lcomm_stale_round(rule, lane, lanes[lane]->open);
 }
 
 uint64_t lcomm_stale_closed(const lcomm_stale_rule *rule, uint64_t round, uint64_t beyond) {

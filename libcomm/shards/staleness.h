@@ -40,8 +40,16 @@ static inline unsigned lcomm_stale_lane(const lcomm_stale_rule *rule, uint64_t r
   return (unsigned)(round % lcomm_stale_lanes(rule));
 }
 
-/* The quorum of each lane. Results are kept for ranks that may be late: `kept` of all lanes. */
-lcomm_quorum_rule lcomm_stale_quorum(const lcomm_stale_rule *rule, int ranks, unsigned kept);
+/* The round of all lanes that is so many rounds after the first one of a lane. */
+static inline uint64_t lcomm_stale_round(const lcomm_stale_rule *rule, unsigned lane,
+                                         uint64_t round_of_lane) {
+  return round_of_lane * lcomm_stale_lanes(rule) + lane;
+}
+
+/* The quorum of each lane, of all ranks but those of a set `apart` (quorum.h). Results are kept for
+ * ranks that may be late: `kept` of all lanes. */
+lcomm_quorum_rule lcomm_stale_quorum(const lcomm_stale_rule *rule, int ranks, const uint8_t *apart,
+                                     unsigned kept);
 
 /* Must a rank take another result before it contributes again? */
 bool lcomm_stale_must_wait(const lcomm_stale_rule *rule, const lcomm_stale_rank *rank);
@@ -55,6 +63,10 @@ float lcomm_stale_share(uint64_t age);
 /* May the open round of lane `lane` close? lanes[lcomm_stale_lanes()]. */
 bool lcomm_stale_may_close(const lcomm_stale_rule *rule, lcomm_quorum *const *lanes, unsigned lane,
                            double now_s);
+
+/* Are all rounds closed that come before the open one of a lane? A server that makes weights of
+ * sums closes no other, as its steps have an order. */
+bool lcomm_stale_is_next(const lcomm_stale_rule *rule, lcomm_quorum *const *lanes, unsigned lane);
 
 /* The rounds that are known to be closed by a result of a round, whose lane had closed so many
  * beyond it. */

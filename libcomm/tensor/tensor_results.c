@@ -5,13 +5,11 @@
  * each once, in the order of the steps. The rule is shards/staleness.h. */
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "libcomm/base/clock.h"
-#include "libcomm/call/call.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/tensor/bucket.h"
+#include "libcomm/tensor/tensor_sync.h"
 
 bool lcomm_results_are_under_way(const lcomm_comm *comm) {
   const lcomm_shard_staleness *stale = lcomm_shards_stale_of(comm);
@@ -135,59 +133,12 @@ lcomm_status lcomm_tensors_next(lcomm_comm *comm, int *there) {
   return status;
 }
 
-/* ---------------------------------------------------------------- comparing */
-
-typedef struct standing {
-  uint64_t steps, hash;
-} standing;
-
-static lcomm_status verdict_on(lcomm_comm *comm, const standing *all) {
-  int other = 1;
-  while (other < comm->size && memcmp(&all[0], &all[other], sizeof *all) == 0) {
-    other++;
-  }
-  if (other == comm->size) {
-    return LCOMM_OK;
-  }
-  if (all[other].steps != all[0].steps) {
-    return lcomm_fail(comm, LCOMM_ERR_MISMATCH,
-                      "lcomm_tensors_sync: rank %d has made %llu steps, and rank 0 %llu; all ranks "
-                      "must make the same steps",
-                      other, (unsigned long long)all[other].steps,
-                      (unsigned long long)all[0].steps);
-  }
-  return lcomm_fail(comm, LCOMM_ERR_MISMATCH,
-                    "lcomm_tensors_sync: after %llu steps rank %d was handed out other results "
-                    "than rank 0, so their replicas differ. Check the memory of both, and the "
-                    "network; check=xxhash of the policy checks messages",
-                    (unsigned long long)all[0].steps, other);
-}
-
-/* All ranks see the same, so all come to the same verdict. */
-static lcomm_status compare(lcomm_comm *comm) {
-  const lcomm_shard_staleness *stale = lcomm_shards_stale_of(comm);
-  standing mine = {.steps = comm->deferred.step, .hash = stale ? stale->hash : 0};
-  standing *all = calloc((size_t)comm->size, sizeof *all);
-  if (!all) {
-    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory to compare the results of ranks");
-  }
-  lcomm_call call = lcomm_call_of(LCOMM_COLLECTIVE_ALLGATHER, &mine, all,
-                                  sizeof mine / sizeof(float), LCOMM_FLOAT32, LCOMM_SUM);
-  call.op_kind = LCOMM_OP_KIND_SYNC;
-  lcomm_status status = lcomm_tensors_call(comm, &call);
-  if (status == LCOMM_OK) {
-    status = verdict_on(comm, all);
-  }
-  free(all);
-  return status;
-}
-
 static lcomm_status sync(lcomm_comm *comm, int *there) {
   bool is_under_way = lcomm_results_are_under_way(comm);
   LCOMM_TRY(check_between(comm, "lcomm_tensors_sync"));
   LCOMM_TRY(is_under_way ? wait_for_oldest(comm) : LCOMM_OK);
   LCOMM_TRY(hand_out_next(comm, is_under_way, there));
-  return *there ? LCOMM_OK : compare(comm);
+  return *there ? LCOMM_OK : lcomm_sync_make(comm, LCOMM_SYNC_COMPARES);
 }
 
 lcomm_status lcomm_tensors_sync(lcomm_comm *comm, int *there) {

@@ -3,9 +3,11 @@
 
 /* Servers of tensors, and the end of what workers do with them. */
 
-#include "libcomm/call/call.h"
+#include <stdlib.h>
+
 #include "libcomm/engine/entry.h"
 #include "libcomm/tensor/bucket.h"
+#include "libcomm/tensor/tensor_sync.h"
 
 int lcomm_is_server(const lcomm_comm *comm) {
   return comm && lcomm_shards_is_server(comm->deferred.shards);
@@ -20,9 +22,9 @@ typedef struct server_program {
   void *context;
 } server_program;
 
-static const lcomm_bucket *find_bucket(const lcomm_comm *comm, const lcomm_shard_vector *vector) {
+static const lcomm_bucket *find_bucket(const lcomm_comm *comm, const lcomm_shard_round *round) {
   const lcomm_bucket *bucket = comm->tensors->buckets;
-  while (bucket->shards[0] != vector) {
+  while (bucket->shards[round->lane] != round->vector) {
     bucket++;
   }
   return bucket;
@@ -31,7 +33,7 @@ static const lcomm_bucket *find_bucket(const lcomm_comm *comm, const lcomm_shard
 /* A piece of a bucket, tensor by tensor. */
 static int update_tensors(void *context, const lcomm_shard_round *round) {
   const server_program *program = context;
-  const lcomm_bucket *bucket = find_bucket(program->comm, round->vector);
+  const lcomm_bucket *bucket = find_bucket(program->comm, round);
   uint64_t last = round->first + round->count;
   int failed = 0;
   for (size_t i = 0; i < bucket->tensor_count && !failed; i++) {
@@ -94,18 +96,10 @@ lcomm_status lcomm_servers_agree(lcomm_comm *comm) {
   return LCOMM_OK;
 }
 
-/* The barrier by which workers end. */
-static lcomm_call call_of_end(void) {
-  lcomm_call call =
-      lcomm_call_of(LCOMM_COLLECTIVE_BARRIER, NULL, NULL, 0, LCOMM_FLOAT32, LCOMM_SUM);
-  call.op_kind = LCOMM_OP_KIND_SERVE;
-  return call;
-}
-
-static void for_buckets(lcomm_comm *comm, void (*move)(lcomm_shard_vector *, float *)) {
+static void for_buckets(lcomm_comm *comm, void (*move)(lcomm_shard_vector **, float *)) {
   for (size_t i = 0; i < comm->tensors->bucket_count; i++) {
     lcomm_bucket *bucket = &comm->tensors->buckets[i];
-    move(bucket->shards[0], bucket->ef.state.feedback->residual.now);
+    move(bucket->shards, bucket->ef.state.feedback->residual.now);
   }
 }
 
@@ -121,16 +115,40 @@ static lcomm_status serve_until(const server_program *program, const lcomm_opera
   return end->status;
 }
 
-static lcomm_status serve(const server_program *program) {
+/* Until workers come together, with what is said by `all`. */
+static lcomm_status serve_until_sync(const server_program *program, lcomm_sync_entry *all,
+                                     lcomm_sync_word *word) {
   lcomm_comm *comm = program->comm;
+  const lcomm_sync_entry mine = {0};
   lcomm_request request = {0};
-  lcomm_call call = call_of_end();
-  lcomm_shards_set_updated(comm->deferred.shards, program->update != NULL);
-  LCOMM_TRY(lcomm_tensors_plan(comm));
-  for_buckets(comm, lcomm_shard_server_begin);
+  lcomm_call call = lcomm_sync_call(comm, &mine, all);
   LCOMM_TRY(lcomm_call_start(comm, &call, &request));
   lcomm_status status = request.internal ? serve_until(program, request.internal) : LCOMM_OK;
   status = lcomm_first_failure(status, lcomm_wait(comm, &request));
+  return status == LCOMM_OK ? lcomm_sync_verdict(comm, all, word) : status;
+}
+
+static lcomm_status serve_until_end(const server_program *program) {
+  lcomm_comm *comm = program->comm;
+  lcomm_sync_entry *all = calloc((size_t)comm->size, sizeof *all);
+  lcomm_sync_word word = LCOMM_SYNC_COMPARES;
+  lcomm_status status = LCOMM_OK;
+  if (!all) {
+    return lcomm_fail(comm, LCOMM_ERR_MEMORY, "out of memory to serve");
+  }
+  while (status == LCOMM_OK && word != LCOMM_SYNC_ENDS) {
+    status = serve_until_sync(program, all, &word);
+  }
+  free(all);
+  return status;
+}
+
+static lcomm_status serve(const server_program *program) {
+  lcomm_comm *comm = program->comm;
+  lcomm_shards_set_updated(comm->deferred.shards, program->update != NULL);
+  LCOMM_TRY(lcomm_tensors_plan(comm));
+  for_buckets(comm, lcomm_shard_server_begin);
+  lcomm_status status = serve_until_end(program);
   for_buckets(comm, lcomm_shard_server_end);
   return status;
 }
@@ -147,18 +165,24 @@ lcomm_status lcomm_server_run(lcomm_comm *comm, lcomm_server_update update, void
 /* ------------------------------------------------------------------- workers */
 
 lcomm_status lcomm_servers_leave(lcomm_comm *comm) {
-  lcomm_call call = call_of_end();
-  if (!lcomm_shards_are_served(comm->deferred.shards)) {
+  lcomm_shards *shards = comm->deferred.shards;
+  if (!lcomm_shards_are_served(shards)) {
     return LCOMM_OK;
   }
-  lcomm_shards_set_served(comm->deferred.shards, false);
-  return lcomm_call_make(comm, &call);
+  lcomm_status status = lcomm_sync_make(comm, LCOMM_SYNC_ENDS);
+  lcomm_shards_set_served(shards, false);
+  return status;
 }
 
 static lcomm_status check_worker(lcomm_comm *comm) {
   if (!lcomm_shards_have_servers(comm->deferred.shards) || lcomm_is_server(comm)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,
                         "lcomm_server_end: rank %d is no worker with algo=servers", comm->rank);
+  }
+  if (lcomm_results_are_under_way(comm)) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_server_end: results are under way, which servers have to send; call "
+                        "lcomm_tensors_sync until it hands out no more");
   }
   if (atomic_load(&comm->deferred.open)) {
     return lcomm_refuse(comm, LCOMM_ERR_STATE,

@@ -37,6 +37,14 @@ static void without_a_quorum_all_workers_are_waited_for(void **state) {
   assert_int_equal(lcomm_policy_quorum(&policy.quorum, 6), 3);
 }
 
+static void workers_may_go_on_for_some_steps(void **state) {
+  (void)state;
+  lcomm_policy policy = parse("algo=servers servers=0 stale=2:drop late=5");
+  assert_true(policy.quorum.stale == 2 && policy.quorum.drops);
+  assert_true(lcomm_policy_has_servers(&policy));
+  assert_int_equal(lcomm_policy_quorum(&policy.quorum, 6), 6);
+}
+
 static void servers_have_one_text(void **state) {
   (void)state;
   expect_canonical("servers=7,2@3,0@1 algo=servers net=int8",
@@ -44,6 +52,8 @@ static void servers_have_one_text(void **state) {
   expect_canonical("servers=nodes:1,0@2 algo=servers", "algo=servers servers=nodes:0@2,1");
   expect_canonical("servers=0 quorum=3 late=5 algo=servers",
                    "algo=servers quorum=3 late=5 servers=0");
+  expect_canonical("servers=0 late=5 stale=2 algo=servers",
+                   "algo=servers stale=2 late=5 servers=0");
 }
 
 static void what_servers_cannot_be_is_refused(void **state) {
@@ -72,12 +82,13 @@ static void what_does_not_go_with_a_quorum_does_not_go_with_servers(void **state
   expect_refusal("algo=servers servers=0 net=lowrank:4", 14, "other than auto and lowrank");
   expect_refusal("algo=servers servers=0 node=bf16", 14, "expected node=none");
   expect_refusal("algo=servers servers=0 late=5", 24, "expected quorum= or stale=, too");
-  expect_refusal("algo=servers servers=0 stale=2", 24, "expected no stale= with algo=servers");
+  expect_refusal("algo=servers servers=0 stale=2 quorum=3", 24, "expected one of the two");
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(servers_are_ranks_or_nodes_and_have_shares),
     cmocka_unit_test(without_a_quorum_all_workers_are_waited_for),
+    cmocka_unit_test(workers_may_go_on_for_some_steps),
     cmocka_unit_test(servers_have_one_text),
     cmocka_unit_test(what_servers_cannot_be_is_refused),
     cmocka_unit_test(what_does_not_go_with_a_quorum_does_not_go_with_servers),

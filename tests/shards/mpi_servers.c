@@ -4,43 +4,12 @@
 
 /* Tensors that servers sum, or make weights of. */
 
-#include <stdio.h>
-
-#include "tests/tensor/tensor_model.h"
-
-/* Together more than servers sum at once. */
-enum { ELEMENTS = 90000 };
-static const uint64_t sizes[TENSORS] = {30000, 1, 29999, 30000};
-static const char *const names[TENSORS] = {"embed", "scale", "bias", "head"};
+#include "tests/shards/served_model.h"
 
 enum { STEPS = 5, LATE_STEPS = 4 };
 
-static const char *const codecs[] = {"net=none", "net=int8+ef min=1", "net=topk:0.05+ef min=1",
-                                     "net=int4 min=1 bucket=16K", "net=topk:k=100+ef min=1"};
-enum { CODECS = sizeof(codecs) / sizeof(codecs[0]) };
-
-/* What workers brought and received so far; gradients of this rank are not finite in `spoilt`. */
-static double came[TENSORS][LARGEST], got[TENSORS][LARGEST];
-static float received[TENSORS][LARGEST];
+/* Gradients of this rank are not finite in this step. */
 static int spoilt = -1;
-
-static void forget(void) {
-  memset(came, 0, sizeof came);
-  memset(got, 0, sizeof got);
-  memset(received, 0, sizeof received);
-  spoilt = -1;
-}
-
-/* One server in the middle, or two at the ends. */
-static model model_of(const char *codec, int servers, const char *more, int nodes, lcomm_op op) {
-  model m;
-  char policy[160], list[32];
-  snprintf(list, sizeof list, servers == 1 ? "1" : "0,%d", mpi_size - 1);
-  snprintf(policy, sizeof policy, "%s algo=servers servers=%s %s", codec, list, more);
-  make_model(&m, policy, nodes, op);
-  forget();
-  return m;
-}
 
 static void step(model *m, int number) {
   for (int t = 0; t < TENSORS; t++) {
@@ -68,41 +37,6 @@ static void run(model *m, lcomm_server_update update, void *context, int from, i
     step(m, number);
   }
   require_fine(m, lcomm_server_end(m->comm));
-}
-
-/* As the first worker has them. */
-static void from_a_worker(const model *m, void *bytes, size_t size) {
-  int mine = lcomm_is_server(m->comm) ? mpi_size : mpi_rank, first = 0;
-  MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  MPI_Bcast(bytes, (int)size, MPI_BYTE, first, MPI_COMM_WORLD);
-}
-
-static void require_equal_replicas(const model *m, const char *what) {
-  static float other[LARGEST];
-  for (int t = 0; t < TENSORS; t++) {
-    memcpy(other, received[t], sizes[t] * sizeof(float));
-    from_a_worker(m, other, sizes[t] * sizeof(float));
-    bool same = memcmp(other, received[t], sizes[t] * sizeof(float)) == 0;
-    require(lcomm_is_server(m->comm) || same, "%s: the replicas differ in %s", what, names[t]);
-  }
-}
-
-/* All that workers brought = `times` what each received + what all ranks keep. */
-static void require_conserved(const model *m, double times, const char *what) {
-  static double residual[LARGEST], all[LARGEST];
-  for (int t = 0; t < TENSORS; t++) {
-    double miss = 0, norm = 1e-300;
-    sum_residuals(m, t, residual);
-    from_a_worker(m, got[t], sizes[t] * sizeof(double));
-    MPI_Allreduce(came[t], all, (int)sizes[t], MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    for (uint64_t i = 0; i < sizes[t]; i++) {
-      double error = all[i] - times * got[t][i] - residual[i];
-      miss += error * error;
-      norm += all[i] * all[i];
-    }
-    require(sqrt(miss / norm) < 1e-5, "%s: %g of tensor %s is lost", what, sqrt(miss / norm),
-            names[t]);
-  }
 }
 
 static void nothing_is_lost_and_replicas_are_equal(void) {
@@ -142,39 +76,6 @@ static void exact_sums_are_those_of_a_reference(void) {
 }
 
 /* ------------------------------------------------------------------- updates */
-
-static const float RATE = 0.1f;
-static float weights[TENSORS][LARGEST];
-static uint64_t updated;
-
-static int number_of(const char *name) {
-  int t = 0;
-  while (strcmp(names[t], name) != 0) {
-    t++;
-  }
-  return t;
-}
-
-/* SGD: w -= rate * g, which workers receive. */
-static int make_weights(void *context, const lcomm_server_piece *piece) {
-  float *w = weights[number_of(piece->name)] + piece->first;
-  require(context == weights && piece->used > 0, "an update has its context, and workers");
-  for (uint64_t i = 0; i < piece->count; i++) {
-    w[i] -= RATE * piece->values[i];
-    piece->values[i] = w[i];
-  }
-  updated += piece->count;
-  return 0;
-}
-
-static void fill_weights(void) {
-  for (int t = 0; t < TENSORS; t++) {
-    for (uint64_t i = 0; i < sizes[t]; i++) {
-      weights[t][i] = (float)(t + 1) / (float)(i + 1);
-    }
-  }
-  updated = 0;
-}
 
 static void sgd_of_the_servers_is_that_of_a_reference(void) {
   static double all[LARGEST];
@@ -304,6 +205,7 @@ static void what_is_not_finite_is_told_once_and_remembered_nowhere(void) {
     model m = model_of(codecs[c], 2, "", mpi_size, LCOMM_SUM);
     spoilt = 0;
     run(&m, NULL, NULL, 0, 1);
+    spoilt = -1;
     require(lcomm_is_server(m.comm) || lcomm_tensors_not_finite(m.comm) > 0, "'%s': not told",
             codecs[c]);
     run(&m, NULL, NULL, 1, 3);

@@ -48,7 +48,7 @@ static void begin(world *it, int ranks, unsigned steps, bool drops, uint64_t see
   it->rule = (lcomm_stale_rule){.steps = steps, .drops = drops};
   it->ranks = ranks;
   it->random = seed * 2 + 1;
-  lcomm_quorum_rule rule = lcomm_stale_quorum(&it->rule, ranks, KEPT);
+  lcomm_quorum_rule rule = lcomm_stale_quorum(&it->rule, ranks, NULL, KEPT);
   for (unsigned i = 0; i < lcomm_stale_lanes(&it->rule); i++) {
     assert_true(lcomm_quorum_make(&it->lanes[i], &rule));
     it->views[i] = &it->lanes[i];

@@ -177,7 +177,7 @@ static bool make(world *it) {
   it->lanes = calloc(it->lane_count, sizeof *it->lanes);
   it->views = calloc(it->lane_count, sizeof *it->views);
   it->ranks = calloc((size_t)ranks, sizeof *it->ranks);
-  lcomm_quorum_rule rule = lcomm_stale_quorum(&it->rule, ranks, LCOMM_SHARD_KEPT);
+  lcomm_quorum_rule rule = lcomm_stale_quorum(&it->rule, ranks, NULL, LCOMM_SHARD_KEPT);
   if (is_quorum) {
     rule = (lcomm_quorum_rule){.ranks = ranks,
                                .needed = lcomm_policy_quorum(policy, ranks),
