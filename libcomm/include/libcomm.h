@@ -209,7 +209,8 @@
  *                 gradients; the others are workers. SHARE, 1 to 1000, is how many bytes
  *                 a server has beside the others, so give a faster link more
  *                 (default 1). A step is of all workers, or with quorum= of so many of
- *                 them, as there. For the tensors of the host, and not with the words, that quorum=
+ *                 them, as there; with stale=N[:drop] workers go on without the newest
+ *                 results. For the tensors of the host, and not with the words, that quorum=
  *                 names; lcomm_policy_set() does not change it. At most 64
  *                                                       (default: no servers)
  *

@@ -147,7 +147,8 @@ LCOMM_API lcomm_status lcomm_tensors_wait(lcomm_comm *comm);
  * refused.
  * sync waits for the next result that is under way. It is collective when there is none: then ranks
  * compare how many steps they have made, and with stale= a hash of all results; MISMATCH on all
- * ranks where they differ. So all ranks call it until it is 0, after the same step.
+ * ranks where they differ. So all ranks, with servers all workers, call it until it is 0, after the
+ * same step.
  * lcomm_tensors_not_finite() is of the result that was handed out last.
  * Errors: ARGUMENT (NULL), STATE (in a step; a tensor has no buffer); sync as lcomm_allreduce, and
  * MISMATCH. */

@@ -17,10 +17,10 @@ typedef struct training {
 } training;
 
 /* Ranks 0 and SERVER serve. */
-static training *begin(forked *self) {
+static training *begin_by(forked *self, const char *policy) {
   static training it;
   lcomm_config config = forked_config(LCOMM_PROGRESS_CALLS);
-  config.policy = "net=int8+ef min=1 algo=servers servers=0,1";
+  config.policy = policy;
   config.timeout_s = 5;
   it.comm = forked_create(self, &config);
   forked_fine(self, it.comm,
@@ -29,9 +29,22 @@ static training *begin(forked *self) {
   return &it;
 }
 
+static training *begin(forked *self) {
+  return begin_by(self, "net=int8+ef min=1 algo=servers servers=0,1");
+}
+
+static training *begin_stale(forked *self) {
+  return begin_by(self, "net=int8+ef min=1 algo=servers servers=0,1 stale=2 late=0");
+}
+
+/* With what is handed out then. */
 static lcomm_status step(training *it) {
   lcomm_status status = lcomm_tensor_ready(it->comm, it->tensor);
-  return status == LCOMM_OK ? lcomm_tensors_wait(it->comm) : status;
+  status = status == LCOMM_OK ? lcomm_tensors_wait(it->comm) : status;
+  for (int there = 1; there && status == LCOMM_OK;) {
+    status = lcomm_tensors_next(it->comm, &there);
+  }
+  return status;
 }
 
 static lcomm_status make_steps(training *it) {
@@ -68,8 +81,7 @@ static int pass_on(void *context, const lcomm_server_piece *piece) {
   return piece->used == RANKS - 2 ? 0 : 1;
 }
 
-static void a_dead_server_is_named_by_all(forked *self) {
-  training *it = begin(self);
+static void require_dead_server(forked *self, training *it) {
   lcomm_status status =
       !lcomm_is_server(it->comm)
           ? make_steps(it)
@@ -81,13 +93,28 @@ static void a_dead_server_is_named_by_all(forked *self) {
   (void)lcomm_destroy(it->comm);
 }
 
-static void a_dead_worker_is_named_by_all(forked *self) {
-  training *it = begin(self);
+static void a_dead_server_is_named_by_all(forked *self) {
+  require_dead_server(self, begin(self));
+}
+
+static void a_dead_server_is_named_by_workers_that_go_on(forked *self) {
+  require_dead_server(self, begin_stale(self));
+}
+
+static void require_dead_worker(forked *self, training *it) {
   if (self->rank == WORKER) {
     forked_fine(self, it->comm, step(it), "the first step");
     forked_die();
   }
   require_failure(self, it, go_on(it), "rank 2");
+}
+
+static void a_dead_worker_is_named_by_all(forked *self) {
+  require_dead_worker(self, begin(self));
+}
+
+static void a_dead_worker_is_named_by_workers_that_go_on(forked *self) {
+  require_dead_worker(self, begin_stale(self));
 }
 
 static void a_silent_worker_is_named_by_all(forked *self) {
@@ -175,6 +202,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       FORKED_TEST_DYING(a_dead_server_is_named_by_all, RANKS, SERVER),
       FORKED_TEST_DYING(a_dead_worker_is_named_by_all, RANKS, WORKER),
+      FORKED_TEST_DYING(a_dead_server_is_named_by_workers_that_go_on, RANKS, SERVER),
+      FORKED_TEST_DYING(a_dead_worker_is_named_by_workers_that_go_on, RANKS, WORKER),
       FORKED_TEST(a_silent_worker_is_named_by_all, RANKS),
       FORKED_TEST(a_worker_that_ends_early_ends_in_an_error_on_all, RANKS),
       FORKED_TEST(an_update_that_fails_ends_all_with_its_sentence, RANKS),

@@ -30,6 +30,13 @@ expect a_server_of_int8_gradients_ends train 5 "net=int8+ef min=1 algo=servers s
 expect its_workers_have_nearly_that_loss close "$loss" "$(final loss)" 5
 expect its_bytes_are_counted has '^  between nodes +[0-9.]+ MB sent, float32 would have sent [0-9.]+ MB: 3\.[0-9] times less'
 expect servers_of_a_quorum_end train 6 "net=none algo=servers servers=nodes:1 quorum=2"
+expect workers_that_go_on_for_two_steps_end train 6 "net=int8+ef min=1 algo=servers servers=0,5 stale=2 late=0" --lr 0.02 --late pause=20ms:5%
+expect replicas_of_those_are_equal has '^  replicas +identical on all ranks'
+expect it_says_how_old_gradients_were has '^  staleness +gradients were [0-9.]+ steps old on average, [0-2] at most'
+expect servers_step_weights_of_workers_that_go_on train 6 "net=none algo=servers servers=0,5 stale=2 late=0" --lr 0.02 --serve weights --late pause=20ms:5%
+expect replicas_of_these_are_equal has '^  replicas +identical on all ranks'
+expect workers_that_wait_for_each_step_end train 6 "net=none algo=servers servers=0,5 stale=2 late=3600000" --serve weights
+expect with_the_loss_of_all close "$loss" "$(final loss)" 1
 expect transformers_are_served run 4 --model gpt-nano --images 320 --batch 2 --epochs 1 --policy "net=none algo=servers servers=3"
 expect its_replicas_are_equal has '^  replicas +identical on all ranks'
 expect weights_without_servers_are_refused test "$(train 2 "net=none" --serve weights; grep -c 'serve weights needs servers' out)" -ge 1
