@@ -166,16 +166,16 @@ LCOMM_API uint64_t lcomm_request_not_finite(const lcomm_request *request);
  * same with a residual: lcomm_allreduce_ef_on_stream() in libcomm_residuals.h.
  *
  * They return at once, and the stream waits for an event; only what gets memory may wait, below: a
- * new shape and one more in flight than before. A thread moves messages from the first such call on, or from the first one without a
- * stream whose buffers are on a device, or from the first step of tensors there, also with
- * LCOMM_PROGRESS=calls; for them it calls no CUDA. The program may get and
- * free memory, make streams and load kernels at any time. Where all streams of a device share one
- * queue (CUDA_DEVICE_MAX_CONNECTIONS=1), these calls, and reports of tensors there
+ * new shape and one more in flight than before. A thread moves messages from the first such call
+ * on, or from the first one without a stream whose buffers are on a device, or from the first step
+ * of tensors there, also with LCOMM_PROGRESS=calls; for them it calls no CUDA. The program may get
+ * and free memory, make streams and load kernels at any time. Where all streams of a device share
+ * one queue (CUDA_DEVICE_MAX_CONNECTIONS=1), these calls, and reports of tensors there
  * (lcomm_tensor_ready), come in one order on all ranks. A call gets memory where it is the first
- * of its shape, or more of that are in flight than ever before, and the first eight after that open memory of other ranks of the
- * node whose devices reach each other (LCOMM_CUDA_IPC=off: none), as the first eight steps of
- * tensors do; CUDA may wait for that until the device is idle: no stream may wait then for
- * something that the calling thread does later.
+ * of its shape, or more of that are in flight than ever before, and the first eight after that
+ * open memory of other ranks of the node whose devices reach each other (LCOMM_CUDA_IPC=off:
+ * none), as the first eight steps of tensors do; CUDA may wait for that until the device is idle:
+ * no stream may wait then for something that the calling thread does later.
  *
  * On a stream that is being captured into a graph (CUDA's: cudaStreamBeginCapture) such a call is
  * put there, and each launch of the graph makes it again, any number of times, with what the

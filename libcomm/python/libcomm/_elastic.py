@@ -83,7 +83,7 @@ class Elastic(Core):
         at one step of tensors then: where `finished` is true, this rank goes on as if its
         wait_tensors() had returned; else the step that was begun is undone, and made again. What
         error feedback and momentum remember is shared out among those that live. Raises
-        UnsupportedError (not elastic, tensors or residuals on a device), StateError (no rank was
+        UnsupportedError (not elastic), StateError (no rank was
         lost), PeerTimeoutError (too few came, or a part that was cut off), MismatchError.
         """
         handle = ctypes.c_void_p()
