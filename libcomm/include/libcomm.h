@@ -44,16 +44,18 @@
  *           place as the call says. The library never owns a caller's buffer. After the first
  *           operation of a shape, or as many as are in flight at a time, nothing is allocated on
  *           the data path, as long as the shapes of plain calls fit into LCOMM_RUN_CACHE.
- * lcomm_memory_alloc() gives memory that is the fastest inside a host. Threads One communicator is
- * used by one thread at a time, except for lcomm_tensor_ready(), lcomm_last_error(), lcomm_abort()
- * and the functions that take no communicator, which may be called from any thread at any time.
- * Different communicators are independent as far as the MPI library's thread level allows: with
- * MPI_THREAD_SINGLE or FUNNELED all communicators belong to the main thread, with SERIALIZED one
- * thread at a time is inside libcomm or MPI. Who waits in libcomm lets MPI move messages of the
- * program, as who waits in MPI does. Fork    A communicator belongs to the process that made it. In
- * a child of fork() every call on it, lcomm_destroy() too, returns LCOMM_ERR_STATE and touches
- * nothing: no peer, file or memory that is shared. lcomm_last_error() in the child says so. A child
- * may make communicators of its own.
+ *           lcomm_memory_alloc() gives memory that is the fastest inside a host.
+ *   Threads One communicator is used by one thread at a time, except for lcomm_tensor_ready(),
+ *           lcomm_last_error(), lcomm_abort() and the functions that take no communicator, which
+ *           may be called from any thread at any time. Different communicators are independent
+ *           as far as the MPI library's thread level allows: with MPI_THREAD_SINGLE or FUNNELED
+ *           all communicators belong to the main thread, with SERIALIZED one thread at a time is
+ *           inside libcomm or MPI. Who waits in libcomm lets MPI move messages of the program,
+ *           as who waits in MPI does.
+ *   Fork    A communicator belongs to the process that made it. In a child of fork() every call
+ *           on it, lcomm_destroy() too, returns LCOMM_ERR_STATE and touches nothing: no peer,
+ *           file or memory that is shared. lcomm_last_error() in the child says so. A child may
+ *           make communicators of its own.
  *
  * POLICY
  *   A policy is words of the form key=value separated by white space, e.g.
