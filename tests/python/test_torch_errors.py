@@ -16,6 +16,7 @@ from ddp_models import (  # skipped without torch
     over_group_that_breaks,
     raised,
     steps_of,
+    torch,
 )
 from worlds import Lost, free_port, programs
 
@@ -61,6 +62,20 @@ def test_a_state_that_was_closed_says_so(tmp_path):
 
     for _, sentence in over_group_that_breaks(2, tmp_path, work):
         assert "the State of this model was closed" in sentence
+
+
+def test_averages_of_earlier_steps_are_refused_on_every_rank(tmp_path):
+    def work(rank):
+        model = DDP(Known())
+        said = [raised(lambda: hooked(model, "net=int8 stale=2"))]
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with libcomm._torch_state._over_group(None, "stale=1:drop", {}) as comm:
+            said.append(raised(lambda: libcomm.torch.DistributedOptimizer(optimizer, comm)))
+        return said
+
+    for said in over_group_that_breaks(2, tmp_path, work):
+        for kind, sentence in said:
+            assert kind == "UnsupportedError" and "with stale= averages come steps later" in sentence
 
 
 PROGRAM = """

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 import torch
 
 from ._header import Op
-from ._torch_work import flat, shape_of, vector
+from ._torch_work import flat, refuse_stale, shape_of, vector
 from .communicator import Communicator
 from .errors import ArgumentError, StateError
 from .tensors import Tensor
@@ -147,8 +147,9 @@ def DistributedOptimizer(
     All ranks make it for the same parameters in the same order, and step together; a parameter that
     had no gradient on a rank counts as 0 there. Between backward() and step() the communicator is
     not used otherwise; each of several optimisers has one of its own (comm.split(0)).
-    Raises ArgumentError, and as Communicator.add_tensor.
+    Raises ArgumentError, UnsupportedError for a policy with stale=, and as Communicator.add_tensor.
     """
+    refuse_stale(comm)
     gradients = []
     for name, parameter in _all_named(optimizer, named_parameters).items():
         tensor = comm.add_tensor(name, flat(parameter), op=op, shape=shape_of(parameter))

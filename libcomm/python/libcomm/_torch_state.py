@@ -15,7 +15,7 @@ import torch
 import torch.distributed
 
 from ._feedback import Folder
-from ._torch_work import _result_of, flat, shape_of
+from ._torch_work import _result_of, flat, refuse_stale, shape_of
 from .communicator import Communicator
 from .errors import LOST, Error, StateError
 from .tensors import Tensor
@@ -92,7 +92,8 @@ class State:
     Collective: all ranks of the group make it, after the model is on its device. Ends by close(),
     or with the process. Only the hook uses the communicator during a backward pass; between two of
     them it is the program's (state.comm.stats(), state.comm.set_policy(...)).
-    Raises as Communicator.from_allgather, StateError without a process group.
+    Raises as Communicator.from_allgather, StateError without a process group,
+    UnsupportedError for a policy with stale=.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class State:
             options.setdefault("progress", "thread")
         self._is_lent = comm is not None
         self.comm = _over_group(group, policy, options) if comm is None else comm
+        refuse_stale(self.comm)
         if scaler is not None and "nonfinite=discard" not in self.comm.policy:
             self.comm.set_policy(self.comm.policy + " nonfinite=discard")
         self._scaler, self._scale = scaler, 1.0

@@ -17,7 +17,7 @@ import torch.distributed
 
 from . import _ending
 from .communicator import Communicator
-from .errors import Error
+from .errors import Error, UnsupportedError
 from .request import Request
 
 _Work = torch.distributed.distributed_c10d.Work
@@ -29,6 +29,16 @@ def _result_of(future: Any) -> Any:
     if isinstance(result, BaseException):
         raise RuntimeError(f"{type(result).__name__}: {result}")
     return result
+
+
+def refuse_stale(comm: Communicator) -> None:
+    """Optimisers here take the averages of the step that they make, so these have to be there."""
+    if any(word.startswith("stale=") for word in comm.policy.split()):
+        raise UnsupportedError(
+            f"policy '{comm.policy}': with stale= averages come steps later, and optimisers of "
+            "torch would step by what is not there yet; use quorum=, or tensors of a Communicator "
+            "with next_result()"
+        )
 
 
 class Work(_Work):  # type: ignore[misc,valid-type]
