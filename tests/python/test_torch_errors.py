@@ -75,7 +75,8 @@ def test_averages_of_earlier_steps_are_refused_on_every_rank(tmp_path):
 
     for said in over_group_that_breaks(2, tmp_path, work):
         for kind, sentence in said:
-            assert kind == "UnsupportedError" and "with stale= averages come steps later" in sentence
+            assert kind == "UnsupportedError"
+            assert "with stale= averages come steps later" in sentence
 
 
 PROGRAM = """
