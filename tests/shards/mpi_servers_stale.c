@@ -292,7 +292,8 @@ static void require_mismatch(model *m, lcomm_status status, const char *sentence
   free_model(m);
 }
 
-static void workers_whose_results_differ_end_with_a_sentence_and_servers_too(void) {
+/* After a step of which all have the result the late one does something else than the others. */
+static void require_named(lcomm_status (*otherwise)(lcomm_comm *comm), const char *sentence) {
   model m = stale_model("net=none", 1, "stale=1 late=0", 1, LCOMM_SUM);
   lcomm_status status = LCOMM_OK;
   int there = 0;
@@ -301,26 +302,23 @@ static void workers_whose_results_differ_end_with_a_sentence_and_servers_too(voi
   } else {
     contribute(&m, 0);
     apply_all(&m, lcomm_tensors_sync);
-    if (mpi_rank == LATE) {
-      lcomm_shards_stale(m.comm->deferred.shards)->hash ^= 1;
-    }
-    status = lcomm_tensors_sync(m.comm, &there);
+    status = mpi_rank == LATE ? otherwise(m.comm) : lcomm_tensors_sync(m.comm, &there);
   }
-  require_mismatch(&m, status, "rank 2 was handed out other results than rank 0");
+  require_mismatch(&m, status, sentence);
+}
+
+static lcomm_status sync_another_hash(lcomm_comm *comm) {
+  int there = 0;
+  lcomm_shards_stale(comm->deferred.shards)->hash ^= 1;
+  return lcomm_tensors_sync(comm, &there);
+}
+
+static void workers_whose_results_differ_end_with_a_sentence_and_servers_too(void) {
+  require_named(sync_another_hash, "rank 2 was handed out other results than rank 0");
 }
 
 static void a_worker_that_ends_where_others_sync_is_named(void) {
-  model m = stale_model("net=none", 1, "stale=1 late=0", 1, LCOMM_SUM);
-  lcomm_status status = LCOMM_OK;
-  int there = 0;
-  if (lcomm_is_server(m.comm)) {
-    status = lcomm_server_run(m.comm, NULL, NULL);
-  } else {
-    contribute(&m, 0);
-    apply_all(&m, lcomm_tensors_sync);
-    status = mpi_rank == LATE ? lcomm_server_end(m.comm) : lcomm_tensors_sync(m.comm, &there);
-  }
-  require_mismatch(&m, status, "rank 2 called lcomm_server_end");
+  require_named(lcomm_server_end, "rank 2 called lcomm_server_end");
 }
 
 static void without_staleness_sync_compares_while_servers_serve(void) {

@@ -43,8 +43,7 @@ double experiment_break_even(const experiment_groups *all, const experiment_grou
   return 0.0;
 }
 
-/* By the time to the accuracy that is asked for, which some do not reach; else by that of a step.
- */
+/* By the time to the accuracy that is asked for, which some do not reach; else by a step's. */
 static bool is_faster(const experiment_group *it, const experiment_group *than) {
   if (it->to_s > 0.0 && than->to_s > 0.0) {
     return it->to_s < than->to_s;

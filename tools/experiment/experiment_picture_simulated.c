@@ -33,9 +33,13 @@ static void put_row(const point *it, bool is_last, FILE *table) {
   fprintf(table, "%s\t%s\t%s\t%s\t%.4g\t", experiment_place_name(it->of, place, sizeof place),
           it->of->rate, experiment_policy_name(it->of->policy), it->what, 1e3 * it->measured_s);
   if (it->simulated_s > 0.0) {
-    fprintf(table, "%.4g\t%+.0f\t%s\n", 1e3 * it->simulated_s,
+    fprintf(table, "%.4g\t%+.0f\t%s", 1e3 * it->simulated_s,
             100.0 * (it->simulated_s / it->measured_s - 1.0),
             is_last ? it->of->simulated.command : "likewise, of this size");
+    if (it->of->simulated.exact_share > 0.0) {
+      fprintf(table, ", and %.3g %% exact steps", 100.0 * it->of->simulated.exact_share);
+    }
+    fputc('\n', table);
   } else {
     fprintf(table, "-\t-\tnot simulated: %s\n", it->of->simulated.why);
   }

@@ -17,7 +17,7 @@ import torch.distributed
 from ._feedback import Folder
 from ._torch_work import _result_of, flat, refuse_stale, shape_of
 from .communicator import Communicator
-from .errors import LOST, Error, StateError
+from .errors import LOST, Error, StateError, UnsupportedError
 from .tensors import Tensor
 
 Future = torch.futures.Future
@@ -109,7 +109,12 @@ class State:
             options.setdefault("progress", "thread")
         self._is_lent = comm is not None
         self.comm = _over_group(group, policy, options) if comm is None else comm
-        refuse_stale(self.comm)
+        try:
+            refuse_stale(self.comm)
+        except UnsupportedError:
+            if not self._is_lent:
+                self.comm.close()
+            raise
         if scaler is not None and "nonfinite=discard" not in self.comm.policy:
             self.comm.set_policy(self.comm.policy + " nonfinite=discard")
         self._scaler, self._scale = scaler, 1.0
