@@ -35,15 +35,23 @@ struct lcomm_progress_thread {
 
 /* ----------------------------------------------------- turns of the calls */
 
+static _Thread_local unsigned turns; /* of this thread, of all communicators */
+
+unsigned lcomm_progress_thread_turns(void) {
+  return turns;
+}
+
 void lcomm_progress_thread_enter(lcomm_progress_thread *thread) {
   atomic_fetch_add(&thread->waiting, 1);
   pthread_mutex_lock(&thread->lock);
   atomic_fetch_sub(&thread->waiting, 1);
   thread->depth++;
+  turns++;
 }
 
 void lcomm_progress_thread_leave(lcomm_progress_thread *thread) {
   bool kick = --thread->depth == 0 && lcomm_comm_is_busy(thread->comm);
+  turns--;
   pthread_mutex_unlock(&thread->lock);
   if (kick) {
     lcomm_progress_thread_wake(thread);
@@ -187,6 +195,7 @@ static void enter_before(lcomm_progress_thread *thread, unsigned depth) {
 }
 
 static void leave_again(lcomm_progress_thread *thread, unsigned depth) {
+  turns -= depth;
   for (unsigned i = 0; i < depth; i++) {
     pthread_mutex_unlock(&thread->lock);
   }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libcomm/device/memory_location.h"
+#include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/handles.h"
 #include "libcomm/tensor/tensor_mirror.h"
@@ -68,9 +69,16 @@ static lcomm_memory_location summed_in(const lcomm_comm *comm, lcomm_memory_loca
 }
 
 /* Buckets are the same on all ranks, whatever is where, so each is in one place. */
+static lcomm_memory_location locate(lcomm_comm *comm, const lcomm_tensor *tensor) {
+  unsigned depth = lcomm_turn_give(comm);
+  lcomm_memory_location location = lcomm_memory_location_of(tensor->data, tensor->count);
+  lcomm_turn_take(comm, depth);
+  return location;
+}
+
 static lcomm_status check_place(lcomm_comm *comm, const lcomm_tensor *tensor) {
   char one[LCOMM_MEMORY_LOCATION_NAME_MAX], other[LCOMM_MEMORY_LOCATION_NAME_MAX];
-  lcomm_memory_location location = lcomm_memory_location_of(tensor->data, tensor->count);
+  lcomm_memory_location location = locate(comm, tensor);
   for (size_t i = 0; i < comm->tensors->count; i++) {
     const lcomm_tensor *before = comm->tensors->list[i];
     if (tensor->count > 0 && before->count > 0 &&

@@ -4,7 +4,6 @@
 
 /* Calls that a program captures into graphs, and replays. */
 
-#include "libcomm/engine/entry.h"
 #include "libcomm/engine/recording.h"
 #include "tests/engine/tape_graphs.h"
 
@@ -120,18 +119,18 @@ static void two_graphs_go_side_by_side(void) {
 }
 
 /* Nobody looks while the device comes to some. Not where a launch may wait for memory that another
- * thread frees, and that for the replay before: who holds the turn must not wait for messages. */
+ * thread frees, and that for the replay before. */
 static void launch_unseen(lcomm_comm *comm, launchable *graph, void *stream) {
-  bool turn_is_held = !memory_comes_and_goes();
-  if (turn_is_held) {
-    require_fine(comm, lcomm_enter(comm));
+  bool unseen = !memory_comes_and_goes();
+  if (unseen) {
+    hold_progress(comm);
   }
   for (int replay = 0; replay < REPLAYS; replay++) {
     launch(graph, stream);
   }
-  if (turn_is_held) {
+  if (unseen) {
     sleep_ms(30);
-    lcomm_exit(comm);
+    release_progress(comm);
   }
 }
 

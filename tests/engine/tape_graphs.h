@@ -7,6 +7,7 @@
 
 #include <time.h>
 
+#include "libcomm/engine/progress_thread.h"
 #include "libcomm/engine/recording.h"
 #include "tests/engine/graph_launch.h"
 #include "tests/engine/tape_calls.h"
@@ -24,6 +25,20 @@ static inline launchable capture_sums(lcomm_comm *comm, const held *it, int firs
 
 static inline void sleep_ms(int ms) {
   nanosleep(&(struct timespec){ms / 1000, (long)(ms % 1000) * 1000000}, NULL);
+}
+
+/* Between the two the progress thread, where there is one, moves no message. The caller has no
+ * turn, so it may call its device. */
+static inline void hold_progress(lcomm_comm *comm) {
+  if (comm->progress.thread) {
+    pthread_mutex_lock(lcomm_progress_thread_guard(comm->progress.thread));
+  }
+}
+
+static inline void release_progress(lcomm_comm *comm) {
+  if (comm->progress.thread) {
+    pthread_mutex_unlock(lcomm_progress_thread_guard(comm->progress.thread));
+  }
 }
 
 /* Calls until no graph is recorded any more. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "libcomm/engine/progress_thread.h"
 #include "tests/support/emulated/emulated_stream.h"
 
 typedef enum call_manner {
@@ -127,6 +128,13 @@ bool emulated_device_is_waited_for(void) {
 static void need_no_bar(const char *what) {
   if (lcomm_device_is_barred()) {
     fprintf(stderr, "emulated device: %s is called by a thread that is barred from devices\n",
+            what);
+    abort();
+  }
+  if (lcomm_progress_thread_turns() > 0) {
+    fprintf(stderr,
+            "emulated device: %s is called by a thread that holds the turn of a communicator, "
+            "whose progress thread needs it while devices are waited for\n",
             what);
     abort();
   }
