@@ -16,6 +16,7 @@
 #include "libcomm/base/log.h"
 #include "libcomm/base/settings.h"
 #include "libcomm/comm/create.h"
+#include "libcomm/engine/device_turn.h"
 #include "libcomm/observe/capture.h"
 #include "libcomm/plan/number.h"
 #include "libcomm/topo/topo_file.h"
@@ -224,6 +225,15 @@ static lcomm_status prepare(lcomm_comm *comm, const lcomm_config *given,
   return open_files(comm, mine, why);
 }
 
+static void ask_device(const lcomm_comm *comm, lcomm_identity *identity) {
+  lcomm_comm *inside = comm->bootstrap.inside;
+  unsigned depth = inside ? lcomm_turn_give(inside) : 0;
+  lcomm_identity_device(identity);
+  if (inside) {
+    lcomm_turn_take(inside, depth);
+  }
+}
+
 void lcomm_handshake_prepare(lcomm_comm *comm, const lcomm_config *given,
                              lcomm_summary_mode *summary, lcomm_topo *topo_file,
                              lcomm_handshake *mine) {
@@ -235,7 +245,7 @@ void lcomm_handshake_prepare(lcomm_comm *comm, const lcomm_config *given,
   mine->elastic = comm->bootstrap.elastic;
   mine->world = comm->bootstrap.world;
   lcomm_identity_self(&mine->identity);
-  lcomm_identity_device(&mine->identity);
+  ask_device(comm, &mine->identity);
   lcomm_processors_self(mine->identity.host_hash, &mine->processors);
   lcomm_links_introduce(&mine->introduction);
   mine->number = draw_number(mine);

@@ -96,9 +96,11 @@ static lcomm_status report(lcomm_comm *parent, lcomm_status status) {
 static lcomm_status make_part(lcomm_split_rendezvous *m, const lcomm_config *given,
                               lcomm_comm **part) {
   lcomm_config config = take_config(m, given);
-  lcomm_bootstrap_object bootstrap = {
-      .base = {
-          .rank = m->me, .world_size = m->count, .context = m, .allgather = lcomm_split_gather}};
+  lcomm_bootstrap_object bootstrap = {.base = {.rank = m->me,
+                                               .world_size = m->count,
+                                               .context = m,
+                                               .allgather = lcomm_split_gather},
+                                      .inside = m->parent};
   lcomm_status status = take_mpi(m, &bootstrap);
   if (status == LCOMM_OK) {
     status = lcomm_comm_create(&bootstrap, &config, part);

@@ -15,6 +15,16 @@ void lcomm_turn_take(lcomm_comm *comm, unsigned depth) {
   }
 }
 
+unsigned lcomm_turn_idle_begin(lcomm_comm *comm) {
+  unsigned depth = comm->progress.thread ? lcomm_progress_thread_depth(comm->progress.thread) : 0;
+  lcomm_progress_thread_turns -= (int)depth;
+  return depth;
+}
+
+void lcomm_turn_idle_end(unsigned depth) {
+  lcomm_progress_thread_turns += (int)depth;
+}
+
 /* Whoever has the device's turn takes the communicator's in between, so not the other way round. */
 void lcomm_device_turn_enter(lcomm_comm *comm) {
   unsigned depth = lcomm_turn_give(comm);

@@ -21,6 +21,12 @@ void lcomm_device_turn_leave(lcomm_comm *comm);
 unsigned lcomm_turn_give(lcomm_comm *comm);
 void lcomm_turn_take(lcomm_comm *comm, unsigned depth);
 
+/* Between the two nothing of the communicator is in flight, on devices neither, and nothing comes:
+ * nobody waits for its progress thread, so a caller that keeps its turn may call CUDA. end takes
+ * what begin has returned. */
+unsigned lcomm_turn_idle_begin(lcomm_comm *comm);
+void lcomm_turn_idle_end(unsigned depth);
+
 /* Inside a call: the messages of what follows have to move while the program is in CUDA, or in no
  * call at all. Starts a progress thread where there is none. False where there can be none. */
 bool lcomm_proxy_start(lcomm_comm *comm);

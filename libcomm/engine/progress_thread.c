@@ -35,10 +35,10 @@ struct lcomm_progress_thread {
 
 /* ----------------------------------------------------- turns of the calls */
 
-static _Thread_local unsigned turns; /* of this thread, of all communicators */
+_Thread_local int lcomm_progress_thread_turns;
 
-unsigned lcomm_progress_thread_turns(void) {
-  return turns;
+unsigned lcomm_progress_thread_depth(const lcomm_progress_thread *thread) {
+  return thread->depth;
 }
 
 void lcomm_progress_thread_enter(lcomm_progress_thread *thread) {
@@ -46,12 +46,12 @@ void lcomm_progress_thread_enter(lcomm_progress_thread *thread) {
   pthread_mutex_lock(&thread->lock);
   atomic_fetch_sub(&thread->waiting, 1);
   thread->depth++;
-  turns++;
+  lcomm_progress_thread_turns++;
 }
 
 void lcomm_progress_thread_leave(lcomm_progress_thread *thread) {
   bool kick = --thread->depth == 0 && lcomm_comm_is_busy(thread->comm);
-  turns--;
+  lcomm_progress_thread_turns--;
   pthread_mutex_unlock(&thread->lock);
   if (kick) {
     lcomm_progress_thread_wake(thread);
@@ -195,7 +195,7 @@ static void enter_before(lcomm_progress_thread *thread, unsigned depth) {
 }
 
 static void leave_again(lcomm_progress_thread *thread, unsigned depth) {
-  turns -= depth;
+  lcomm_progress_thread_turns -= (int)depth;
   for (unsigned i = 0; i < depth; i++) {
     pthread_mutex_unlock(&thread->lock);
   }

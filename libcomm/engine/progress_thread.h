@@ -33,9 +33,12 @@ void lcomm_progress_thread_leave(lcomm_progress_thread *thread);
 /* Leave as often as this thread has entered; returns how often that was. */
 unsigned lcomm_progress_thread_give(lcomm_progress_thread *thread);
 
-/* How often this thread has entered, and not left, any progress thread's communicator. In a call of
- * CUDA it must be 0 (device_turn.h), which emulated devices check. */
-unsigned lcomm_progress_thread_turns(void);
+/* How often the caller, which is inside, has entered. */
+unsigned lcomm_progress_thread_depth(const lcomm_progress_thread *thread);
+
+/* How often this thread has entered, and not left, communicators whose progress thread somebody may
+ * wait for. It is 0 or less in a call of CUDA (device_turn.h), which emulated devices check. */
+extern _Thread_local int lcomm_progress_thread_turns;
 
 /* Wake the thread: there may be something to do. Any thread, without the lock. */
 void lcomm_progress_thread_wake(lcomm_progress_thread *thread);

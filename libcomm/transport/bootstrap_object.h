@@ -21,6 +21,10 @@ typedef struct lcomm_bootstrap_object {
   void *mpi;            /* MPI_Comm * of these ranks that is ours alone, NULL without MPI */
   const int *mpi_ranks; /* of each rank there; NULL: they are the same. While it is made */
 
+  /* The communicator that the caller is inside of while it is made, whose turn is given up in calls
+   * of CUDA (device_turn.h); NULL: none. */
+  lcomm_comm *inside;
+
   /* A rank may be lost, and the others go on (bootstrap/elastic/). The reunion is NULL until all
    * have agreed to it, and where another communicator has taken it over. */
   bool elastic;

@@ -8,6 +8,7 @@
 
 #include "libcomm/base/clock.h"
 #include "libcomm/bootstrap/elastic/shrink.h"
+#include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/lanes.h"
 #include "libcomm/engine/operation.h"
@@ -83,7 +84,7 @@ static lcomm_status go_through_rounds(lcomm_shrinking *it) {
   return LCOMM_OK;
 }
 
-lcomm_status lcomm_shrink_make(lcomm_comm *comm, const char *call, lcomm_comm **next) {
+static lcomm_status make(lcomm_comm *comm, const char *call, lcomm_comm **next) {
   size_t seats = (size_t)comm->bootstrap.reunion->seats;
   lcomm_shrinking it = {.call = call,
                         .comm = comm,
@@ -105,6 +106,13 @@ lcomm_status lcomm_shrink_make(lcomm_comm *comm, const char *call, lcomm_comm **
   LCOMM_TRY(status == LCOMM_OK ? LCOMM_OK : give_up(&it, status));
   *next = it.base;
   return LCOMM_OK;
+}
+
+lcomm_status lcomm_shrink_make(lcomm_comm *comm, const char *call, lcomm_comm **next) {
+  unsigned idle = lcomm_turn_idle_begin(comm);
+  lcomm_status status = make(comm, call, next);
+  lcomm_turn_idle_end(idle);
+  return status;
 }
 
 static lcomm_status shrink(lcomm_comm *comm, lcomm_comm **next) {

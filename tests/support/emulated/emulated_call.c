@@ -131,7 +131,7 @@ static void need_no_bar(const char *what) {
             what);
     abort();
   }
-  if (lcomm_progress_thread_turns() > 0) {
+  if (lcomm_progress_thread_turns > 0) {
     fprintf(stderr,
             "emulated device: %s is called by a thread that holds the turn of a communicator, "
             "whose progress thread needs it while devices are waited for\n",
