@@ -14,7 +14,7 @@ part=${1:-all}
 # part_of FILE
 part_of() {
   case ${1##*/test_} in
-  backend* | device_hook.py | fsdp.py | optimizer.py | torch.py | torch_elastic* | torch_errors.py | torch_lowrank.py | torch_onebit.py | torch_sampler.py) echo torch ;;
+  backend* | device_hook.py | fsdp.py | optimizer.py | torch.py | torch_*) echo torch ;;
   examples.py | meeting.py | torchrun.py) echo programs ;;
   *) echo rest ;;
   esac

@@ -32,9 +32,10 @@ import torch
 
 from ._torch_elastic_run import Calls, Change, Run, TooFewRanksError
 from ._torch_gradients import expect_fit
-from ._torch_optimizer import broadcast_parameters, told
+from ._torch_optimizer import broadcast_parameters
 from ._torch_sampler import Sampler
 from ._torch_state import _takes_a_thread
+from ._torch_told import told, without_functions
 from .communicator import Communicator
 from .errors import LOST, ArgumentError, StateError
 
@@ -52,7 +53,9 @@ class State:
     sampler    an elastic.Sampler
     update     what follows when gradients are averages, such as clipping, optimizer.step() and
                scheduler.step(); None: optimizer.step(), with the learning rate times sampler.rate
-    others     whatever has state_dict() and load_state_dict(), such as scheduler=...
+    others     whatever has state_dict() and load_state_dict(), such as scheduler=...; as that of the
+               optimiser it consists of numbers, text, tensors, and lists and dicts of them.
+               Functions in it stay each rank's own
 
     Rank 0's are sent to all as the training begins, so ranks need not begin alike. Raises
     ArgumentError for another DistributedDataParallel, UnsupportedError for a model on a device.
@@ -94,7 +97,7 @@ class State:
         return int.from_bytes(digest, "little", signed=True)
 
     def _facts(self) -> Dict[str, Any]:
-        others = {name: each.state_dict() for name, each in self._others.items()}
+        others = {n: without_functions(each.state_dict()) for n, each in self._others.items()}
         return {
             "steps": self.steps,
             "optimizer": self.optimizer.state_dict(),

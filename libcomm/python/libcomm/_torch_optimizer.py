@@ -7,12 +7,12 @@ Names and meanings are those that Horovod has for PyTorch.
 
 from __future__ import annotations
 
-import io
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 import torch
 
 from ._header import Op
+from ._torch_told import told
 from ._torch_work import flat, refuse_stale, shape_of, vector
 from .communicator import Communicator
 from .errors import ArgumentError, StateError
@@ -184,22 +184,14 @@ def broadcast_parameters(
     comm.barrier()
 
 
-def told(value: Any, comm: Communicator, root: int) -> Any:
-    """All ranks receive rank `root`'s value, which torch.save() can save. Collective."""
-    block = io.BytesIO()
-    if comm.rank == root:
-        torch.save(value, block)
-    length = torch.tensor([block.tell()])
-    comm.broadcast(length, root=root)
-    words = bytearray(block.getvalue() if comm.rank == root else int(length))
-    comm.broadcast(words, root=root)
-    return value if comm.rank == root else torch.load(io.BytesIO(bytes(words)))
-
-
 def broadcast_optimizer_state(
     optimizer: torch.optim.Optimizer, comm: Communicator, root: int = 0
 ) -> None:
-    """All ranks receive the state and the options of rank `root`'s optimiser."""
+    """All ranks receive the state and the options of rank `root`'s optimiser. Collective.
+
+    Raises ArgumentError, on all ranks, where its state_dict() holds more than numbers, text,
+    tensors, and lists, tuples, sets and dicts of them; and as Communicator.broadcast.
+    """
     state = told(optimizer.state_dict(), comm, root)
     if comm.rank != root:
         optimizer.load_state_dict(state)
