@@ -107,7 +107,7 @@ def test_sums_of_devices_are_in_order_with_their_stream(comm, monkeypatch):
     from libcomm import _cuda, _library
 
     calls = []
-    names = ("lcomm_allreduce_on_stream", "lcomm_allreduce_scaled", "lcomm_iallreduce")
+    names = ("lcomm_allreduce_on_stream", "lcomm_allreduce_scaled_on_stream", "lcomm_iallreduce")
     for name in names:
         take = lambda *arguments, name=name: calls.append((name, arguments)) or 0  # noqa: E731
         monkeypatch.setattr(_library.lib, name, take)
@@ -116,5 +116,5 @@ def test_sums_of_devices_are_in_order_with_their_stream(comm, monkeypatch):
     comm.allreduce(OnDevice(stream=7), after=2.0)
     comm._running.discard(comm.iallreduce(OnDevice(stream=8)))
     order = [name if name != "waits" else detail for name, detail in calls]
-    assert order == [names[0], 7, names[1], 8, names[2]]
-    assert calls[0][1][-1] == 7
+    assert order == [names[0], names[1], 8, names[2]]
+    assert calls[0][1][-1] == calls[1][1][-1] == 7

@@ -5,9 +5,11 @@
 import numpy
 import pytest
 from emulated import DEFAULT_STREAM, Device  # before libcomm is opened
+from libcomm import _cuda
 from worlds import raised, world
 
 COUNT = 6000  # of a part
+TOP_K = "net=topk:0.05+ef min=0"
 POLICIES = ["", "net=int8 min=0", "net=bf16 node=bf16 min=0", "net=topk:0.05 min=0"]
 
 
@@ -33,8 +35,8 @@ CALLS = {
         "mine",
         "uneven",
     ),
-    # those that know no streams
     "scaled": (lambda comm, given, out: comm.allreduce(given, before=0.5, after=3.0), 1, 1),
+    # those that know no streams
     "begun": (lambda comm, given, out: comm.iallreduce(given, out=out).wait(), 1, 1),
     "part_begun": (lambda comm, given, out: comm.ireduce_scatter(given, out).wait(), "all", 1),
 }
@@ -72,6 +74,54 @@ def test_calls_are_in_order_with_the_stream_and_have_the_bits_of_the_host(size, 
     assert min(world(size, work, nodes=2, policy=policy)) > 2 * len(CALLS)
 
 
+def scaled(comm, given, out, counts):
+    """A reduce-scatter with factors; on the host by hand."""
+    if isinstance(given, numpy.ndarray):
+        return comm.reduce_scatter(given * numpy.float32(0.5), out, counts) * numpy.float32(3.0)
+    return comm.reduce_scatter(given, out, counts, before=0.5, after=3.0)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_reduce_scatters_have_factors_on_devices(policy):
+    def work(comm):
+        device = Device()
+        for counts in (None, uneven(comm)):
+            mine = values(comm, sum(counts) if counts else COUNT * comm.size, 5)
+            empty = numpy.zeros(counts[comm.rank] if counts else COUNT, numpy.float32)
+            wanted = scaled(comm, mine, empty.copy(), counts)
+            got = scaled(comm, *device.arrays(device.stream(), mine, empty), counts).values()
+            assert got.tobytes() == wanted.tobytes(), (counts, got, wanted)
+        refused = raised(comm.reduce_scatter, mine, empty, counts, before=0.5)
+        assert refused[0] == "ArgumentError" and "on a device only" in refused[1]
+
+    world(4, work, nodes=2, policy=policy)
+
+
+def test_calls_that_are_not_begun_wait_for_no_stream(monkeypatch):
+    def work(comm):
+        device, counts = Device(), uneven(comm)
+        stream = device.stream()
+        residual, parts = comm.residual(COUNT), comm.scatter_residual(counts)
+        whole, mine = values(comm, sum(counts), 1), values(comm, counts[comm.rank], 2)
+        given, long, part = device.arrays(stream, values(comm, COUNT, 3), whole, mine)
+
+        def refuse(_stream):
+            raise AssertionError("a call has waited for a stream")
+
+        monkeypatch.setattr(_cuda, "synchronize", refuse)
+        comm.allreduce(given, before=0.5, after=3.0)
+        comm.reduce_scatter(long, part, counts=counts, before=0.5)
+        residual.allreduce(given)
+        residual.flush(given)
+        parts.reduce_scatter(long, part)
+        parts.flush(long, part)
+        with pytest.raises(AssertionError):
+            comm.iallreduce(given)
+        device.finish(stream)
+
+    world(2, work, nodes=2, policy=TOP_K)
+
+
 def test_data_on_devices_meets_data_on_hosts():
     def work(comm):
         mine = values(comm, COUNT, 1)
@@ -84,9 +134,6 @@ def test_data_on_devices_meets_data_on_hosts():
         return found.tobytes() == wanted.tobytes()
 
     assert all(world(4, work, nodes=2, policy="net=int8 min=0"))
-
-
-TOP_K = "net=topk:0.05+ef min=0"
 
 
 def test_residuals_of_arrays_on_a_device_have_the_bits_of_the_host():
@@ -102,6 +149,10 @@ def test_residuals_of_arrays_on_a_device_have_the_bits_of_the_host():
             assert call(given).values().tobytes() == wanted.tobytes(), step
         kept = [each.get(numpy.empty(COUNT, numpy.float32)) for each in (here, there)]
         assert kept[0].any() and kept[0].tobytes() == kept[1].tobytes()
+        mine = values(comm, COUNT, 9)
+        (given,) = device.arrays(stream, mine)
+        assert there.flush(given).values().tobytes() == here.flush(mine).tobytes()
+        assert not there.get(kept[1]).any()
 
     world(4, work, nodes=2, policy=TOP_K)
 
@@ -121,6 +172,10 @@ def test_residuals_of_uneven_parts_are_in_order_with_the_stream():
         assert [each.values().tobytes() for each in found] == wanted
         kept = [each.get(numpy.empty(sum(counts), numpy.float32)) for each in (here, there)]
         assert kept[0].any() and kept[0].tobytes() == kept[1].tobytes()
+        given, out = device.arrays(stream, gradients[0], empty)
+        wanted = here.flush(gradients[0], empty).tobytes()
+        assert there.flush(given, out).values().tobytes() == wanted
+        assert not there.get(kept[1]).any()
 
     world(4, work, nodes=2, policy=TOP_K)
 

@@ -47,6 +47,10 @@ def asked(comm):
         few = preview.bytes("allreduce", BIG, error_feedback=True)
         assert few.sent < few.exact / 20
     assert raised(preview.query, "allreduce", 1)[0] == "StateError"
+    with comm.preview(policy_text="net=int8 min=0 match=comm=grad*") as preview:
+        assert preview.query("allreduce", BIG).selection is libcomm.Selection.NONE
+        preview.name("gradients")
+        assert preview.query("allreduce", BIG).selection is libcomm.Selection.LOSSY
     assert comm.preview(members=[comm.rank]).nodes == 1
     assert raised(comm.preview, policy_text="net=int9")[0] == "PolicyError"
     assert raised(comm.query, "scatter", 1)[0] == "ArgumentError"

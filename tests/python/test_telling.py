@@ -60,6 +60,23 @@ def test_what_is_beyond_its_limit_is_told_with_its_next_codec():
     assert beyond is True and following.startswith("int4") and fallbacks == 1
 
 
+def test_calls_with_a_residual_are_checked_likewise():
+    def work(comm):
+        residual = comm.residual(COUNTS["wide"], name="layer")
+        told, dice = [], numpy.random.default_rng(comm.rank)
+        before = residual.guard()
+        comm.on_guard(told.append)
+        for _ in range(6):
+            residual.allreduce(dice.standard_normal(COUNTS["wide"], dtype=numpy.float32))
+        return before.checks, told, residual.guard()
+
+    said = world(2, work, policy=POLICY, nodes=2)
+    assert said[0] == said[1]
+    before, told, last = said[0]
+    assert before == 0 and told[-1] == last and last.tensor == "layer" and last.samples > 0
+    assert 0 < last.error < 2 and last.codec.startswith("topk:0.01")
+
+
 def test_a_function_that_raises_disturbs_no_step():
     def work(comm):
         ignored = []

@@ -8,16 +8,18 @@
         gradient = numpy.ones(1000, dtype=numpy.float32)
         comm.allreduce(gradient, op="avg")
 
-The classes are Communicator, Request, Channel, Residual, ScatterResidual, Tensor, Guard, Preview
-and Stats. What a policy may say, and what every call promises, is in libcomm.h. LIBCOMM_LIBRARY
-names libcomm.so where it is not found.
+The classes are Communicator, Request, Channel, Residual, ScatterResidual, Tensor, Guard, Preview,
+ServerPiece and Stats. What a policy may say, and what every call promises, is in libcomm.h.
+LIBCOMM_LIBRARY names libcomm.so where it is not found.
 """
 
 from . import errors
 from ._elastic import Changes, Regrouped, Shrunk
 from ._header import CallKind, Dtype, Link, LogLevel, Op, Progress, Selection, Status
+from ._late import Lateness, Staleness
 from ._library import path as library_path
 from ._log import log
+from ._servers import ServerPiece
 from ._version import __version__
 from .channel import Channel
 from .communicator import Communicator
@@ -39,11 +41,12 @@ from .errors import (
     WireError,
 )
 from ._memory import memory
+from .guard import Guard
 from .policy import Answer, Bytes, Facts, Preview
 from .request import Request
 from .residual import Residual, ScatterResidual
-from .stats import Stats
-from .tensors import Guard, Tensor
+from .stats import RackStats, Stats
+from .tensors import Tensor
 
 __all__ = [
     "AbortedError",
@@ -59,6 +62,7 @@ __all__ = [
     "Facts",
     "Guard",
     "InternalError",
+    "Lateness",
     "LibraryError",
     "Link",
     "LogLevel",
@@ -69,13 +73,16 @@ __all__ = [
     "PolicyError",
     "Preview",
     "Progress",
+    "RackStats",
     "Regrouped",
     "RemoteError",
     "Request",
     "Residual",
     "ScatterResidual",
     "Selection",
+    "ServerPiece",
     "Shrunk",
+    "Staleness",
     "StateError",
     "Stats",
     "Status",

@@ -21,7 +21,6 @@ class Call(NamedTuple):
     result: Any
     holders: Tuple[Any, ...]
     stream: Optional[int]  # in whose order it shall be; None: in no order
-    has_stream_form: bool
 
 
 _OPS = {each.name.lower(): each for each in Op}
@@ -97,7 +96,6 @@ def allreduce(array: Any, out: Any, op: Union[Op, str], before: float, after: fl
         result,
         (send.holder, there.holder),
         _stream(send),
-        not scaled,
     )
 
 
@@ -121,8 +119,27 @@ def reduce_scatter(
         out,
         (send.holder, there.holder, parts),
         _stream(send),
-        True,
     )
+
+
+def reduce_scatter_scaled(
+    array: Any,
+    out: Any,
+    counts: Optional[Sequence[int]],
+    op: Union[Op, str],
+    place: Tuple[int, int],
+    factors: Tuple[float, float],
+) -> Call:
+    """place: rank and number of ranks. factors: before and after the sum."""
+    rank, size = place
+    parts = [_buffers.of(array).count // size] * size if counts is None else counts
+    call = reduce_scatter(array, out, parts, op, rank, size)
+    if call.stream is None:
+        raise ArgumentError(
+            "a reduce-scatter has factors for arrays on a device only: multiply the array before "
+            "it, or the result"
+        )
+    return call._replace(name="reduce_scatterv_scaled", arguments=call.arguments + factors)
 
 
 def allgather(
@@ -141,7 +158,6 @@ def allgather(
         out,
         (send.holder, there.holder, parts),
         _stream(send),
-        True,
     )
 
 
@@ -155,21 +171,21 @@ def alltoall(array: Any, out: Any, size: int) -> Call:
     _expect(f"the input of {size} ranks", send.count, mine * size)
     _expect("the result", there.count, send.count)
     arguments = (send.address, there.address, each * mine, dtype)
-    return Call("alltoall", arguments, result, (send.holder, there.holder), _stream(send), True)
+    return Call("alltoall", arguments, result, (send.holder, there.holder), _stream(send))
 
 
 def broadcast(array: Any, root: int) -> Call:
     there = _buffers.writable(array)
     each, dtype = _moved(there)
     arguments = (there.address, each * there.count, dtype, root)
-    return Call("broadcast", arguments, array, (there.holder,), _stream(there), True)
+    return Call("broadcast", arguments, array, (there.holder,), _stream(there))
 
 
 def send(array: Any, to: int) -> Call:
     there = _buffers.of(array)
     each, dtype = _moved(there)
     arguments = (there.address, each * there.count, dtype, to)
-    return Call("send", arguments, array, (there.holder,), _stream(there), True)
+    return Call("send", arguments, array, (there.holder,), _stream(there))
 
 
 def recv(array: Any, sender: int) -> Call:
@@ -178,7 +194,7 @@ def recv(array: Any, sender: int) -> Call:
     arguments = (there.address, each * there.count, dtype, sender)
     stream = _stream(there)
     name = "recv" if stream is None else "receive"  # lcomm_receive_on_stream
-    return Call(name, arguments, array, (there.holder,), stream, True)
+    return Call(name, arguments, array, (there.holder,), stream)
 
 
 def channel_send(array: Any, count: int) -> Call:
@@ -186,11 +202,11 @@ def channel_send(array: Any, count: int) -> Call:
     if there.dtype is not Dtype.FLOAT32:
         raise ArgumentError(f"messages of a channel are of float32, not of {there.type_name}")
     _expect("the message", there.count, count)
-    return Call("channel_send", (there.address,), array, (there.holder,), _stream(there), True)
+    return Call("channel_send", (there.address,), array, (there.holder,), _stream(there))
 
 
 def barrier() -> Call:
-    return Call("barrier", (), None, (), None, False)
+    return Call("barrier", (), None, (), None)
 
 
 def with_residual(name: str, array: Any, out: Any, counts: Tuple[int, int]) -> Call:
@@ -205,13 +221,11 @@ def with_residual(name: str, array: Any, out: Any, counts: Tuple[int, int]) -> C
     if there.address != send.address:
         _expect("the result", there.count, counts[1])
     holders = (send.holder, there.holder)
-    has_stream_form = name.endswith("_ef")
-    arguments = (send.address, there.address)
-    return Call(name, arguments, result, holders, _stream(send), has_stream_form)
+    return Call(name, (send.address, there.address), result, holders, _stream(send))
 
 
 def before_start(call: Call) -> None:
-    """Calls without a stream begin when the data is there."""
+    """Calls that are begun take the data that is there."""
     if call.stream is not None:
         _cuda.synchronize(call.stream)
 

@@ -31,7 +31,7 @@ class Collectives(Core):
     know all types, and are exact.
 
     Arrays on a device: calls are in order with the current stream of the array's framework;
-    those that have no such form in libcomm_collectives.h wait for it first.
+    those that begin with i wait for it first.
 
     Every call may raise ArgumentError, MismatchError (ranks made different calls),
     PeerTimeoutError, TransportError, RemoteError or AbortedError; all ranks raise the same.
@@ -45,12 +45,9 @@ class Collectives(Core):
         handle = self._handle_now() if subject is None else subject
         if call.stream is None:
             status = getattr(lib, "lcomm_" + call.name)(handle, *call.arguments)
-        elif call.has_stream_form:
+        else:
             function = getattr(lib, f"lcomm_{call.name}_on_stream")
             status = function(handle, *call.arguments, call.stream)
-        else:
-            _calls.before_start(call)
-            status = getattr(lib, "lcomm_" + call.name)(handle, *call.arguments)
         if status != 0:
             self._check(status)
         return call.result
@@ -99,13 +96,18 @@ class Collectives(Core):
         out: Any,
         counts: Optional[Sequence[int]] = None,
         op: Union[Op, str] = "sum",
+        before: float = 1.0,
+        after: float = 1.0,
     ) -> Any:
         """Each rank receives its part of the sum over the ranks.
 
         array: the parts of all ranks, one after the other. out: this rank's part, also as a view
         of array. counts: elements of each part, equal on all ranks; None: all are as long.
-        Returns out.
+        before, after: as in allreduce(), of arrays on a device. Returns out.
         """
+        if before != 1.0 or after != 1.0:
+            place, factors = (self._rank, self._size), (before, after)
+            return self._run(_calls.reduce_scatter_scaled(array, out, counts, op, place, factors))
         return self._run(_calls.reduce_scatter(array, out, counts, op, self._rank, self._size))
 
     def ireduce_scatter(

@@ -9,8 +9,9 @@ from typing import Any, List, NamedTuple, Optional
 
 from . import _ending
 from ._core import Core
-from ._header import CChanges, CRegrouped, CShrunk, Status
+from ._header import Status
 from ._library import lib
+from ._structs import CChanges, CRegrouped, CShrunk
 
 
 class Changes(NamedTuple):

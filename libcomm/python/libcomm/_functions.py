@@ -8,7 +8,7 @@ Declarations are those of the headers without the names of parameters; a test co
 from __future__ import annotations
 
 import ctypes
-from typing import List, Tuple
+from typing import Any, Dict, List, Tuple
 
 from ._header import ENUMS
 
@@ -39,6 +39,13 @@ lcomm_status lcomm_name_set(lcomm_comm *, const char *)
 const char * lcomm_transports(const lcomm_comm *, char *, size_t)
 lcomm_status lcomm_stats_get(const lcomm_comm *, lcomm_stats *)
 lcomm_status lcomm_stats_reset(lcomm_comm *)
+lcomm_status lcomm_rack_stats_get(const COMM, lcomm_rack_stats *)
+lcomm_status lcomm_lateness_get(const COMM, int, lcomm_lateness *)
+lcomm_status lcomm_staleness_get(const COMM, lcomm_staleness *)
+lcomm_status lcomm_behind(const COMM, uint64_t *)
+lcomm_status lcomm_server_run(COMM, lcomm_server_update, VOID)
+lcomm_status lcomm_server_end(COMM)
+int lcomm_is_server(const COMM)
 lcomm_status lcomm_plan_print(lcomm_comm *, MOVE, int, char *, size_t)
 lcomm_status lcomm_progress(lcomm_comm *)
 lcomm_status lcomm_test(lcomm_comm *, lcomm_request *, int *)
@@ -92,6 +99,7 @@ lcomm_status lcomm_call_bytes(COMM, lcomm_call_kind, SUM, int, BYTES)
 lcomm_status lcomm_policy_facts_get(const COMM, lcomm_policy_facts *)
 lcomm_status lcomm_preview_create(const COMM, const int *, int, const char *, lcomm_preview **)
 void lcomm_preview_destroy(PREVIEW)
+void lcomm_preview_name_set(PREVIEW, const char *)
 lcomm_selection lcomm_preview_query(const PREVIEW, lcomm_call_kind, SUM, WHY)
 lcomm_status lcomm_preview_bytes(const PREVIEW, lcomm_call_kind, SUM, int, BYTES)
 void lcomm_preview_facts(const PREVIEW, lcomm_policy_facts *)
@@ -111,10 +119,12 @@ lcomm_status lcomm_ireduce_scatter_ef(RESIDUAL, CONST, VOID, REQUEST)
 lcomm_status lcomm_reduce_scatter_ef_on_stream(RESIDUAL, CONST, VOID, VOID)
 lcomm_status lcomm_reduce_scatter_flush(RESIDUAL, CONST, VOID)
 lcomm_status lcomm_ireduce_scatter_flush(RESIDUAL, CONST, VOID, REQUEST)
+lcomm_status lcomm_reduce_scatter_flush_on_stream(RESIDUAL, CONST, VOID, VOID)
 lcomm_status lcomm_residual_discard(RESIDUAL)
 lcomm_status lcomm_residual_get(const RESIDUAL, float *)
 lcomm_status lcomm_residual_calls(const RESIDUAL, uint64_t *)
 lcomm_status lcomm_residual_counts(const RESIDUAL, uint64_t *)
+lcomm_status lcomm_residual_guard(const RESIDUAL, lcomm_guard_figures *)
 lcomm_status lcomm_residual_destroy(RESIDUAL)
 lcomm_status lcomm_tensor_add(COMM, const char *, VOID, SUM, lcomm_tensor **)
 lcomm_status lcomm_tensor_add_shaped(COMM, const char *, VOID, uint64_t, SUM, lcomm_tensor **)
@@ -200,7 +210,7 @@ def declare(library: ctypes.CDLL, table: str, handle_of_mpi: type = ctypes.c_voi
 
     Raises AttributeError for a function that the library does not have.
     """
-    known = {**_CTYPES, "MPI_Comm": handle_of_mpi}
+    known: Dict[str, Any] = {**_CTYPES, "MPI_Comm": handle_of_mpi}
     for result, name, parameters in declarations(table):
         function = getattr(library, name)
         function.restype = known[result]

@@ -7,8 +7,9 @@ from __future__ import annotations
 import atexit
 from typing import Any, Callable, List, Optional, Union
 
-from ._header import LogFunction, LogLevel
+from ._header import LogLevel
 from ._library import check, lib
+from ._structs import LogFunction
 from .errors import ArgumentError
 
 # A thread of the library may still be in one that was replaced.

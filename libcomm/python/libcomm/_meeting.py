@@ -9,7 +9,7 @@ import ctypes
 import sys
 from typing import Any, Callable, List, Optional
 
-from . import _header, _library, errors
+from . import _header, _library, _structs, errors
 from ._library import lib
 
 Allgather = Callable[[bytes], List[bytes]]
@@ -23,15 +23,15 @@ def configuration(
     nodes: int,
     transport: Optional[str],
     progress: str,
-) -> _header.CConfig:
+) -> _structs.CConfig:
     """lcomm_config; what is left at its default is taken from the environment."""
     try:
         mode = _header.Progress[progress.upper()]
     except KeyError:
         names = ", ".join(each.name.lower() for each in _header.Progress)
         raise errors.ArgumentError(f"there is no progress {progress!r}: one of {names}") from None
-    return _header.CConfig(
-        ctypes.sizeof(_header.CConfig),
+    return _structs.CConfig(
+        ctypes.sizeof(_structs.CConfig),
         None if policy is None else policy.encode(),
         timeout,
         nodes,
@@ -44,7 +44,7 @@ def configuration(
 
 
 def over_allgather(
-    rank: int, size: int, allgather: Allgather, config: _header.CConfig
+    rank: int, size: int, allgather: Allgather, config: _structs.CConfig
 ) -> ctypes.c_void_p:
     """A communicator over an all-gather of bytes."""
     trouble: List[BaseException] = []
@@ -64,8 +64,8 @@ def over_allgather(
             trouble.append(problem)
             return 1
 
-    function = _header.AllgatherFunction(gather)
-    bootstrap = _header.CBootstrap(rank, size, None, function)
+    function = _structs.AllgatherFunction(gather)
+    bootstrap = _structs.CBootstrap(rank, size, None, function)
     handle = ctypes.c_void_p()
     status = lib.lcomm_create(ctypes.byref(bootstrap), ctypes.byref(config), ctypes.byref(handle))
     if status != 0 and trouble:
@@ -137,7 +137,7 @@ def _handle_of(mpi_comm: Any, library: ctypes.CDLL) -> Any:
         )
     _refuse_other(library)
     is_pointer = MPI._sizeof(MPI.Comm) == ctypes.sizeof(ctypes.c_void_p)
-    kind = ctypes.c_void_p if is_pointer else ctypes.c_int
+    kind: Any = ctypes.c_void_p if is_pointer else ctypes.c_int
     return kind.from_address(MPI._addressof(mpi_comm)).value
 
 
@@ -148,7 +148,7 @@ def _refuse_other(library: ctypes.CDLL) -> None:
         raise errors.UnsupportedError(other.decode())
 
 
-def over_mpi(mpi_comm: Any, config: _header.CConfig) -> ctypes.c_void_p:
+def over_mpi(mpi_comm: Any, config: _structs.CConfig) -> ctypes.c_void_p:
     """A communicator over the ranks of an MPI communicator; None: MPI_COMM_WORLD."""
     library = _library.with_mpi()
     if mpi_comm is None:

@@ -9,8 +9,9 @@ from typing import Any, Optional, Sequence, Union
 
 from . import policy as _policy
 from ._core import Core
-from ._header import CallKind, CPolicyFacts, Op
+from ._header import CallKind, Op
 from ._library import check, lib
+from ._structs import CPolicyFacts
 from .policy import Answer, Bytes, Facts, Preview
 
 

@@ -8,17 +8,20 @@ import ctypes
 import os
 from typing import Any, Optional
 
-from . import _ending, _header, _meeting
+from . import _ending, _meeting, _structs
 from . import stats as _stats
 from ._elastic import Elastic
 from ._feedback import Feedback
+from ._late import Late
 from ._library import check, lib
 from ._pairs import Pairs
 from ._policies import Policies
-from .stats import Stats
+from ._servers import Servers
+from .stats import RackStats, Stats
 from .tensors import Tensors
 
-class Communicator(Feedback, Pairs, Policies, Tensors, Elastic):
+
+class Communicator(Feedback, Pairs, Policies, Tensors, Servers, Late, Elastic):
     """Ranks that sum, gather and exchange arrays: exact inside a node, compressed between nodes.
 
     Made by from_env(), from_mpi(), from_store() or from_allgather(), which are collective: all
@@ -253,9 +256,15 @@ class Communicator(Feedback, Pairs, Policies, Tensors, Elastic):
 
     def stats(self) -> Stats:
         """Counters of this rank since the begin, or reset_stats()."""
-        raw = _header.CStats()
+        raw = _structs.CStats()
         self._check(lib.lcomm_stats_get(self._handle_now(), ctypes.byref(raw)))
         return _stats.of(raw)
+
+    def rack_stats(self) -> RackStats:
+        """What of the bytes between nodes stayed in this rank's rack (LCOMM_RACK)."""
+        raw = _structs.CRackStats()
+        self._check(lib.lcomm_rack_stats_get(self._handle_now(), ctypes.byref(raw)))
+        return RackStats(raw.racks, raw.sent_bytes, raw.sent_messages)
 
     def reset_stats(self) -> None:
         """Count from 0 again."""

@@ -8,8 +8,9 @@ import ctypes
 from typing import Any, NamedTuple, Optional, Tuple, Union
 
 from . import _calls
-from ._header import CallKind, CPolicyFacts, Dtype, Op, Selection
+from ._header import CallKind, Dtype, Op, Selection
 from ._library import check, lib
+from ._structs import CPolicyFacts
 from .errors import ArgumentError, StateError
 
 
@@ -114,6 +115,10 @@ class Preview:
         if self._handle is None:
             raise StateError("the preview was closed")
         return self._handle
+
+    def name(self, name: str) -> None:
+        """Name the communicator to be, for match=comm=GLOB of policies."""
+        lib.lcomm_preview_name_set(self._handle_now(), name.encode())
 
     def query(
         self,

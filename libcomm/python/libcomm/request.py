@@ -8,8 +8,8 @@ import asyncio
 import ctypes
 from typing import TYPE_CHECKING, Any, Generator, Optional, Tuple
 
-from ._header import CRequest
 from ._library import check, last_error, lib
+from ._structs import CRequest
 from .errors import Error, make
 
 if TYPE_CHECKING:

@@ -8,10 +8,13 @@ import ctypes
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 from . import _buffers, _calls
+from . import guard as _guard
 from ._calls import Call
 from ._header import Dtype
 from ._library import lib
+from ._structs import CGuardFigures
 from .errors import ArgumentError, StateError
+from .guard import Guard
 from .request import Request
 
 if TYPE_CHECKING:
@@ -77,6 +80,15 @@ class _Residual:
         self._comm._check(lib.lcomm_residual_calls(self._handle_now(), ctypes.byref(number)))
         return number.value
 
+    def guard(self) -> Guard:
+        """What the last check of guard= found of its calls; checks is 0 before the first.
+
+        `tensor` is the residual's name, "" without one; `step` counts calls.
+        """
+        raw = CGuardFigures()
+        self._comm._check(lib.lcomm_residual_guard(self._handle_now(), ctypes.byref(raw)))
+        return _guard.of(raw)
+
     def close(self) -> None:
         """Forget it, and what it holds, as the communicator's end does. May be called again."""
         handle, self._handle = self._handle, None
@@ -101,7 +113,10 @@ class Residual(_Residual):
         return self._start(_calls.with_residual("allreduce_ef", array, out, self._counts))
 
     def flush(self, array: Any, out: Any = None) -> Any:
-        """The exact sum of `array` and what all ranks keep, of which nothing is left then."""
+        """The exact sum of `array` and what all ranks keep, of which nothing is left then.
+
+        On a device it is in order with the current stream, too.
+        """
         return self._run(_calls.with_residual("allreduce_flush", array, out, self._counts))
 
     def iflush(self, array: Any, out: Any = None) -> Request:
@@ -137,7 +152,10 @@ class ScatterResidual(_Residual):
         return self._start(_calls.with_residual("reduce_scatter_ef", array, out, self._counts))
 
     def flush(self, array: Any, out: Any) -> Any:
-        """The exact sum of `array` and what all ranks keep, of which nothing is left then."""
+        """The exact sum of `array` and what all ranks keep, of which nothing is left then.
+
+        On a device it is in order with the current stream, too.
+        """
         return self._run(_calls.with_residual("reduce_scatter_flush", array, out, self._counts))
 
     def iflush(self, array: Any, out: Any) -> Request:

@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Dict
+from typing import Any, Dict, NamedTuple
 
-from ._header import CStats, Link
+from ._header import Link
+from ._structs import CStats
 
 PerLink = Dict[str, int]
 
@@ -44,6 +45,14 @@ class Stats:
     guard_residual: float
     topk_picked: int
     topk_waited: int
+
+
+class RackStats(NamedTuple):
+    """What went to other nodes of this rank's rack, since the begin or reset_stats()."""
+
+    racks: int  # of the communicator; 0: not known, and the others are 0
+    sent_bytes: int  # headers included
+    sent_messages: int
 
 
 def _plain(value: Any) -> Any:

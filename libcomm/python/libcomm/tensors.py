@@ -5,43 +5,20 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple, Union
 
 from . import _buffers, _calls
+from . import guard as _guard
 from ._buffers import Buffer
 from ._core import Core
-from ._header import CGuardFigures, Dtype, GuardFunction, Link, Op
+from ._header import Dtype, Link, Op
 from ._library import lib
+from ._structs import CGuardFigures, GuardFunction
 from .errors import ArgumentError
+from .guard import Guard
 
 if TYPE_CHECKING:
     from .communicator import Communicator
-
-
-class Guard(NamedTuple):
-    """What a check of guard= found of a tensor, or of a residual with a name; alike on all ranks.
-
-    libcomm_tensors.h says what error, cosine, residual and waited are.
-    """
-
-    tensor: str
-    checks: int  # of it so far
-    step: int  # that was checked, from 0
-    samples: int  # elements that were compared
-    error: float
-    cosine: float
-    residual: float
-    waited: int
-    fallbacks: int  # how often it went to a milder codec so far
-    beyond: bool  # its limit
-    codec: str  # that was compared
-    next: str  # of the steps from here on
-
-
-def _guard_of(raw: CGuardFigures) -> Guard:
-    values: List[Any] = [getattr(raw, name) for name, *_ in raw._fields_]
-    texts: List[Any] = [v.decode() if isinstance(v, bytes) else v for v in values]
-    return Guard(*texts)._replace(tensor=(raw.tensor or b"").decode(), beyond=bool(raw.beyond))
 
 
 class Tensor:
@@ -144,7 +121,7 @@ class Tensor:
         """What the last check of guard= found of it; checks is 0 before the first."""
         raw, handle = CGuardFigures(), self._comm._handle_now()
         self._comm._check(lib.lcomm_tensor_guard(handle, self._handle, ctypes.byref(raw)))
-        return _guard_of(raw)
+        return _guard.of(raw)
 
     def __repr__(self) -> str:
         return f"<libcomm.Tensor {self.name}, {self._buffer.count} {self._buffer.type_name}>"
@@ -166,7 +143,7 @@ class Tensors(Core):
             told = function
 
             def tell(_context: Any, raw: Any) -> None:
-                told(_guard_of(raw.contents))
+                told(_guard.of(raw.contents))
 
             called = GuardFunction(tell)
         self._check(lib.lcomm_guard_set(self._handle_now(), called, None))
