@@ -30,7 +30,7 @@ if [ -n "${SAN:-}" ]; then
   echo "SKIP python: a Python without sanitizers cannot load a library with them"
   exit 77
 fi
-python=$(find_python numpy,pytest)
+python=$(find_python numpy,pytest torch)
 if [ -z "$python" ]; then
   echo "SKIP python: no python3 with numpy and pytest (packages python3-numpy, python3-pytest)"
   exit 77

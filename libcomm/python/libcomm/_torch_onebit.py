@@ -15,7 +15,7 @@ from .errors import ArgumentError, StateError
 Group = Dict[str, Any]
 
 
-class OneBitAdam(torch.optim.Optimizer):
+class OneBitAdam(torch.optim.Optimizer):  # type: ignore[misc]
     """Adam whose momentum travels in the place of gradients after a warm-up (Tang et al., 2021).
 
         state = libcomm.torch.State(policy="net=sign adam=onebit warmup=1000", model=model)
@@ -92,7 +92,7 @@ class OneBitAdam(torch.optim.Optimizer):
         parameter.mul_(1 - group["lr"] * group["weight_decay"]).sub_(move, alpha=group["lr"])
 
     def _known(self, parameter: torch.Tensor, is_momentum: bool) -> Dict[str, Any]:
-        known = self.state[parameter]
+        known: Dict[str, Any] = self.state[parameter]
         if not known:
             if is_momentum:
                 raise StateError(

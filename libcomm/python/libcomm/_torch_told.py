@@ -128,7 +128,8 @@ def told(value: Any, comm: Communicator, root: int) -> Any:
     device arrive on the host, numbers of numpy as Python's. Raises ArgumentError on all ranks where
     it holds anything else, and as Communicator.broadcast.
     """
-    words, tensors, trouble = b"", [], ""
+    words, trouble = b"", ""
+    tensors: List[torch.Tensor] = []
     if comm.rank == root:
         try:
             words, tensors = _written(value)

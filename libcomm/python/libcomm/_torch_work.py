@@ -108,7 +108,8 @@ def moved(comm: Communicator, name: str, *arguments: Any, **options: Any) -> Opt
     if arguments[0].is_cuda:
         getattr(comm, name)(*arguments, **options)
         return None
-    return getattr(comm, "i" + name)(*arguments, **options)
+    request: Request = getattr(comm, "i" + name)(*arguments, **options)
+    return request
 
 
 class Part(NamedTuple):
@@ -244,12 +245,15 @@ def _finish(running: _Running) -> None:
 
 def _next(jobs: _Jobs, running: Deque[_Running]) -> Optional[_Job]:
     """The next job. While there is none, those that were begun are finished."""
+    job: Optional[_Job]
     while running:
         try:
-            return jobs.get_nowait()
+            job = jobs.get_nowait()
+            return job
         except queue.Empty:
             _finish(running.popleft())
-    return jobs.get()
+    job = jobs.get()
+    return job
 
 
 def _work(once: _Once, jobs: _Jobs) -> None:
