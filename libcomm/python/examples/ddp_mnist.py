@@ -4,7 +4,8 @@
     torchrun --nproc-per-node 4 ddp_mnist.py --policy net=int8 --nodes 2
     mpirun -np 4 python3 ddp_mnist.py --policy net=topk:0.01+ef --nodes 2
     MASTER_ADDR=node1 srun -N 2 -n 4 python3 ddp_mnist.py --policy net=int8
-    torchrun --nproc-per-node 4 ddp_mnist.py --without       # DDP's own sums
+Lines that end with a comment "libcomm" are all that it adds; without them DDP sums by itself:
+    sed '/# libcomm$/d' ddp_mnist.py >ddp_alone.py && torchrun --nproc-per-node 4 ddp_alone.py
 Without the files of Fashion-MNIST (make data) images are drawn: of each class another pattern.
 """
 
@@ -13,7 +14,7 @@ import gzip
 import os
 import pathlib
 
-import libcomm.torch
+import libcomm.torch  # libcomm
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -67,8 +68,8 @@ def options_of(documentation):
     parser.add_argument("--lr", type=float, default=0.02)
     parser.add_argument("--data", default="data/fashion-mnist", help="folder of Fashion-MNIST")
     parser.add_argument("--images", type=int, default=60000)
-    parser.add_argument("--policy", help="what is compressed between nodes; LCOMM_POLICY, or exact")
-    parser.add_argument("--nodes", type=int, default=0, help="ranks pose as so many nodes")
+    parser.add_argument("--policy", help="what is compressed; LCOMM_POLICY, or exact")  # libcomm
+    parser.add_argument("--nodes", type=int, default=0, help="ranks pose as so many")  # libcomm
     return parser
 
 
@@ -88,9 +89,7 @@ def take_from_launcher():
 
 
 def main():
-    parser = options_of(__doc__)
-    parser.add_argument("--without", action="store_true", help="DDP without libcomm")
-    options = parser.parse_args()
+    options = options_of(__doc__).parse_args()
     take_from_launcher()
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
@@ -98,20 +97,17 @@ def main():
 
     torch.manual_seed(0)
     model = nn.parallel.DistributedDataParallel(Net().to(device))
-    if not options.without:
-        state = libcomm.torch.State(policy=options.policy, model=model, nodes=options.nodes)
-        model.register_comm_hook(state, libcomm.torch.compress)
+    state = libcomm.torch.State(options.policy, model, nodes=options.nodes)  # libcomm
+    model.register_comm_hook(state, libcomm.torch.compress)  # libcomm
 
     train(model, *(t.to(device) for t in images_of(options.data, "train", options.images)), options)
     images, labels = (t.to(device) for t in images_of(options.data, "t10k", 10000))
     if dist.get_rank() == 0:
         right = (model.module(images).argmax(1) == labels).float().mean().item()
         print(f"accuracy {right:.4f} on {dist.get_world_size()} ranks")
-        if not options.without:
-            sent = state.comm.stats()
-            print(f"between nodes: {sent.sent_bytes['net']} bytes, exact {sent.exact_bytes['net']}")
-    if not options.without:
-        state.close()
+        sent, exact = state.comm.stats().sent_bytes, state.comm.stats().exact_bytes  # libcomm
+        print(f"between nodes: {sent['net']} bytes, exact {exact['net']}")  # libcomm
+    state.close()  # libcomm
     dist.destroy_process_group()
 
 
