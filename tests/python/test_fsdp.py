@@ -2,6 +2,8 @@
 # Copyright the libcomm authors
 """FSDP over the backend "lcomm": gradients by the policy, parameters exactly."""
 
+import importlib
+
 import numpy
 import pytest
 from ddp_models import (  # skipped without torch
@@ -18,20 +20,44 @@ from ddp_models import (  # skipped without torch
 
 from libcomm.torch import Options, communicator
 
-try:
-    from torch.distributed.fsdp import fully_shard
-except Exception:  # that of torch 1.13 cannot be imported by Python 3.11
-    pytest.skip(
-        f"torch {torch.__version__} has no fully_shard (2.6 has), and its FSDP needs CUDA",
-        allow_module_level=True,
-    )
+WRAPPED = "FullyShardedDataParallel"
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+# That of torch 1.13 refuses processors, and cannot be imported by Python 3.11.
+BEGAN = {"fully_shard": (2, 6), WRAPPED: (2, 1)}
 
 
-def sharded():
-    model = Net()
-    for layer in (model.first, model.spare, model.last, model):
-        fully_shard(layer)
-    return model
+def found(name):
+    """What torch.distributed.fsdp has by that name; a skip where it is of no use here."""
+    if VERSION < BEGAN[name]:
+        needed = ".".join(map(str, BEGAN[name]))
+        pytest.skip(f"torch {torch.__version__}: {name} without CUDA began with {needed}")
+    return getattr(importlib.import_module("torch.distributed.fsdp"), name)
+
+
+@pytest.fixture(params=BEGAN)
+def sharded(request):
+    """Makes a model whose parameters lie in parts on all ranks."""
+    shard, options = found(request.param), {}
+    if request.param == WRAPPED:
+        options = {"device_id": torch.device("cpu"), "use_orig_params": True}
+
+    def make():
+        model = Net()
+        for part in ("first", "spare", "last"):
+            setattr(model, part, shard(getattr(model, part), **options))
+        return shard(model, **options)
+
+    return make
+
+
+def gathered(model):
+    """All parameters in one vector; collective."""
+    if hasattr(model, "summon_full_params"):
+        with model.summon_full_params(model, writeback=False):
+            whole = [p.detach().reshape(-1).clone() for p in model.parameters()]
+    else:
+        whole = [p.full_tensor().detach().reshape(-1) for p in model.parameters()]
+    return torch.cat(whole).numpy()
 
 
 def weights_after(model, rank):
@@ -44,13 +70,12 @@ def weights_after(model, rank):
         y = torch.randint(0, 10, (BATCH,), generator=dice)
         torch.nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
-    whole = [p.full_tensor().detach().reshape(-1) for p in model.parameters()]
-    return torch.cat(whole).numpy()
+    return gathered(model)
 
 
 @pytest.mark.parametrize("size", [2, 4])
 @pytest.mark.parametrize("policy", ["", "net=int8 min=0", "net=bf16 min=0"])
-def test_shards_train_as_ddp_does_and_gradients_go_by_the_policy(size, policy, tmp_path):
+def test_shards_train_as_ddp_does_and_gradients_go_by_the_policy(size, policy, sharded, tmp_path):
     def work(rank):
         gloo = distributed.new_group(backend="gloo")
         ours = weights_after(sharded(), rank)
@@ -69,8 +94,10 @@ def test_shards_train_as_ddp_does_and_gradients_go_by_the_policy(size, policy, t
 
 
 def test_the_shards_that_are_gathered_are_those_that_ranks_have(tmp_path):
+    shard = found("fully_shard")
+
     def work(rank):
-        model = sharded()
+        model = shard(Net())
         with torch.no_grad():
             for number, parameter in enumerate(model.parameters()):
                 mine = parameter.to_local()
