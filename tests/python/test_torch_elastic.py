@@ -228,6 +228,17 @@ def test_what_cannot_be_is_refused_on_every_rank(tmp_path):
         assert "mpirun" in words[3]
 
 
+def test_a_state_that_newcomers_could_not_be_sent_is_refused_before_the_first_step(tmp_path):
+    def work(rank):
+        training = Training(rank, tmp_path)
+        training.schedule.own = training  # is part of its state_dict()
+        with pytest.raises(ValueError, match=f"the state of rank {rank} cannot be sent to all"):
+            training.run()
+        return training.steps()
+
+    assert forked(1, work) == [0]
+
+
 def test_one_rank_alone_trains_too(tmp_path):
     def work(rank):
         training = Training(rank, tmp_path)

@@ -58,7 +58,7 @@ class Late(Core):
         return Lateness(raw.sums, raw.late_sums, raw.pieces, raw.late_pieces)
 
     def staleness(self) -> Staleness:
-        """How old the gradients of this rank are. Zeros without stale=. Local, between two steps."""
+        """How old this rank's gradients are. Zeros without stale=. Local, between two steps."""
         raw = CStaleness()
         self._check(lib.lcomm_staleness_get(self._handle_now(), ctypes.byref(raw)))
         return Staleness(raw.steps, raw.under_way, raw.age, raw.age_most, raw.age_mean)

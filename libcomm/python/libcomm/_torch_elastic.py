@@ -35,7 +35,7 @@ from ._torch_gradients import expect_fit
 from ._torch_optimizer import broadcast_parameters
 from ._torch_sampler import Sampler
 from ._torch_state import _takes_a_thread
-from ._torch_told import told, without_functions
+from ._torch_told import told, without_functions, written
 from .communicator import Communicator
 from .errors import LOST, ArgumentError, StateError
 
@@ -53,8 +53,8 @@ class State:
     sampler    an elastic.Sampler
     update     what follows when gradients are averages, such as clipping, optimizer.step() and
                scheduler.step(); None: optimizer.step(), with the learning rate times sampler.rate
-    others     whatever has state_dict() and load_state_dict(), such as scheduler=...; as that of the
-               optimiser it consists of numbers, text, tensors, and lists and dicts of them.
+    others     whatever has state_dict() and load_state_dict(), such as scheduler=...; like that of
+               the optimiser it consists of numbers, text, tensors, and lists and dicts of them.
                Functions in it stay each rank's own
 
     Rank 0's are sent to all as the training begins, so ranks need not begin alike. Raises
@@ -194,11 +194,13 @@ class Job:
 
         Returns True at the end of the training, False where this rank has left: leave(), or SIGTERM
         while it runs. Raises TooFewRanksError on all ranks, with all finished steps in the model
-        and the optimiser, and what the program raises.
+        and the optimiser, ArgumentError for a state that cannot be sent to newcomers, and what the
+        program raises.
         """
         if self._has_run:
             raise StateError("a job runs once: give run() all epochs, or make another Job")
         self._has_run = True
+        written(state._facts(), self.comm.rank)  # it could be sent to newcomers
         run = Run(
             self,
             state,

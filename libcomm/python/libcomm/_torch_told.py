@@ -25,7 +25,6 @@ _CLASSES = {
     "collections": {"Counter", "OrderedDict", "defaultdict", "deque"},
     "torch": {"Size", "device"},
 }
-_KINDS = "numbers, text, tensors, and lists, tuples, sets and dicts of them"
 
 
 class _Writer(pickle.Pickler):
@@ -84,14 +83,19 @@ class _Reader(pickle.Unpickler):
         return self.tensors[number]
 
 
-def _written(value: Any) -> Tuple[bytes, List[torch.Tensor]]:
-    """Raises where other ranks could not read it, too."""
+def written(value: Any, rank: int) -> Tuple[bytes, List[torch.Tensor]]:
+    """A value of `rank` for told(), which raises ArgumentError where others could not read it."""
     file = io.BytesIO()
     writer = _Writer(file)
-    writer.dump(value)
-    words = file.getvalue()
-    _Reader(io.BytesIO(words)).load()
-    return words, writer.tensors
+    try:
+        writer.dump(value)
+        _Reader(io.BytesIO(file.getvalue())).load()
+    except Exception as why:  # whatever a class of the program raises when it is pickled
+        raise ArgumentError(
+            f"the state of rank {rank} cannot be sent to all ranks: {why}. It may consist of "
+            "numbers, text, tensors, and lists, tuples, sets and dicts of them"
+        ) from why
+    return file.getvalue(), writer.tensors
 
 
 def _read(words: bytes, root: int) -> Tuple[Any, List[torch.Tensor]]:
@@ -132,12 +136,9 @@ def told(value: Any, comm: Communicator, root: int) -> Any:
     tensors: List[torch.Tensor] = []
     if comm.rank == root:
         try:
-            words, tensors = _written(value)
-        except Exception as why:  # whatever a class of the program raises when it is pickled
-            trouble = (
-                f"the state of rank {root} cannot be sent to all ranks: {why}. It may consist of "
-                f"{_KINDS}"
-            )
+            words, tensors = written(value, root)
+        except ArgumentError as why:
+            trouble = str(why)
     trouble = _exchanged(trouble.encode(), comm, root).decode()
     if trouble:
         raise ArgumentError(trouble)
