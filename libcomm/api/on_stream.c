@@ -171,3 +171,26 @@ lcomm_status lcomm_reduce_scatterv_scaled_on_stream(lcomm_comm *comm, const void
   call.request.part_counts = counts;
   return make_scaled(comm, &call, before, after, stream);
 }
+
+static lcomm_status make_weighted(lcomm_comm *comm, lcomm_call *call, double factor, void *stream) {
+  call->weighted = true;
+  return make_scaled(comm, call, factor, 1, stream);
+}
+
+lcomm_status lcomm_allreduce_weighted_on_stream(lcomm_comm *comm, const void *send, void *receive,
+                                                uint64_t count, lcomm_dtype dtype, double factor,
+                                                void *stream) {
+  lcomm_call call =
+      lcomm_call_of(LCOMM_COLLECTIVE_ALLREDUCE, send, receive, count, dtype, LCOMM_SUM);
+  return make_weighted(comm, &call, factor, stream);
+}
+
+lcomm_status lcomm_reduce_scatterv_weighted_on_stream(lcomm_comm *comm, const void *send,
+                                                      void *receive, const uint64_t *counts,
+                                                      lcomm_dtype dtype, double factor,
+                                                      void *stream) {
+  lcomm_call call =
+      lcomm_call_of(LCOMM_COLLECTIVE_REDUCE_SCATTERV, send, receive, 0, dtype, LCOMM_SUM);
+  call.request.part_counts = counts;
+  return make_weighted(comm, &call, factor, stream);
+}

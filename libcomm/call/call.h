@@ -51,6 +51,7 @@ typedef struct lcomm_call {
   lcomm_buffer send, receive;
   bool scaled; /* with the factors below; they are 1 otherwise */
   double before, after;
+  bool weighted;  /* ... of which `before` is this rank's own, any number */
   bool waits;     /* the caller waits for the end: it may be tried in one go */
   bool on_stream; /* in order with `stream` of the device that the buffers are on */
   void *stream;

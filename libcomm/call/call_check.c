@@ -68,6 +68,9 @@ static lcomm_status check_factors(lcomm_comm *comm, const lcomm_call *call) {
                         "floating-point type",
                         name_of(call), lcomm_dtype_name(request->dtype));
   }
+  if (call->weighted) {
+    return LCOMM_OK;
+  }
   LCOMM_TRY(check_factor(comm, call, "before", call->before));
   return check_factor(comm, call, "after", call->after);
 }

@@ -81,13 +81,18 @@ static bool is_sum(lcomm_collective collective) {
   return collective == LCOMM_COLLECTIVE_ALLREDUCE || lcomm_collective_scatters(collective);
 }
 
+/* As all ranks know it: 0, which is no factor of theirs, where each has its own. */
+static double before_of(const lcomm_call *call) {
+  return call->weighted ? 0 : call->before;
+}
+
 void lcomm_call_describe(lcomm_run *run, const lcomm_call *call) {
   lcomm_comm *comm = run->comm;
   bool sums = is_sum(run->plan->collective), is_plain_call = call->op_kind == LCOMM_OP_KIND_CALL;
   run->data = (lcomm_operation_data){
       .vector = run->memory.own_vector ? run->memory.own_vector : call->receive.data,
       .op = call->request.op,
-      .before = call->before,
+      .before = before_of(call),
       .after = call->after,
       .op_kind = is_plain_call ? comm->operations.inside : call->op_kind,
       .residual = call->residual_number,

@@ -244,7 +244,7 @@ static inline const lcomm_format *lcomm_run_format(const lcomm_run *run, uint32_
 }
 
 static inline bool lcomm_factor_is_one(double factor) {
-  return !(factor < 1.0 || factor > 1.0);
+  return factor >= 1.0 && factor <= 1.0; /* NaN is not */
 }
 
 /* Where element `first` of the vector is. */

@@ -145,6 +145,25 @@ typedef struct lcomm_meeting {
 LCOMM_API lcomm_status lcomm_create_at(const lcomm_meeting *meeting, const lcomm_config *config,
                                        lcomm_comm **comm);
 
+/* Sums to which each rank gives its elements times a factor of its own, in order with `stream`:
+ * receive[i] = sum over ranks of factor * send[i].
+ * factor   any number, 0, NaN and infinity, too; ranks may have different ones. It multiplies in
+ *          float32, float64 in float64, before anything is compressed
+ * dtype    one of the floating-point types
+ * counts   as in lcomm_reduce_scatterv()
+ * All ranks have the same bits, as of lcomm_allreduce_on_stream(). All make such a call: a rank
+ * that makes one with equal factors (lcomm_allreduce_scaled_on_stream), or without, is MISMATCH.
+ * Errors as of that. */
+LCOMM_API lcomm_status lcomm_allreduce_weighted_on_stream(lcomm_comm *comm, const void *send,
+                                                          void *receive, uint64_t count,
+                                                          lcomm_dtype dtype, double factor,
+                                                          void *stream);
+LCOMM_API lcomm_status lcomm_reduce_scatterv_weighted_on_stream(lcomm_comm *comm, const void *send,
+                                                                void *receive,
+                                                                const uint64_t *counts,
+                                                                lcomm_dtype dtype, double factor,
+                                                                void *stream);
+
 /* Devices, for libraries that call no CUDA themselves. `device` is a CUDA ordinal of this process.
  * All return SYSTEM, with a sentence in lcomm_last_error(NULL), where CUDA refuses or is missing;
  * ARGUMENT for what is NULL. Any thread.

@@ -77,6 +77,9 @@ static int done;
   X(lcomm_allreduce_scaled_on_stream, (c, NULL, received, 4, F, S, 1, 1, NULL), "all-reduce")      \
   X(lcomm_reduce_scatterv_scaled_on_stream, (c, data, received, NULL, F, S, 1, 1, NULL),           \
     "reduce-scatter")                                                                              \
+  X(lcomm_allreduce_weighted_on_stream, (c, NULL, received, 4, F, 1, NULL), "all-reduce")          \
+  X(lcomm_reduce_scatterv_weighted_on_stream, (c, data, received, NULL, F, 1, NULL),               \
+    "reduce-scatter")                                                                              \
   X(lcomm_send, (c, NULL, 4, F, 0), "send")                                                        \
   X(lcomm_recv, (c, NULL, 4, F, 0), "receive")                                                     \
   X(lcomm_isend, (c, NULL, 4, F, 0, &request), "send")                                             \

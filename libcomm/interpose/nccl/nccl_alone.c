@@ -65,6 +65,7 @@ void lcomm_nccl_alone(lcomm_nccl_choice *choice) {
   choice->calls.ResetDebugInit = nothing;
   choice->calls.GroupStart = lcomm_nccl_group_start;
   choice->calls.GroupEnd = lcomm_nccl_group_end;
+  choice->calls.GroupSimulateEnd = lcomm_nccl_group_simulate_end;
   lcomm_nccl_take_comms(&choice->calls);
   lcomm_nccl_take_parts(&choice->calls);
   lcomm_nccl_take_ends(&choice->calls);

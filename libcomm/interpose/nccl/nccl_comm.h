@@ -171,6 +171,10 @@ ncclResult_t lcomm_nccl_submit(const lcomm_nccl_call *call);
 ncclResult_t lcomm_nccl_group_start(void);
 ncclResult_t lcomm_nccl_group_end(void);
 
+/* End the group and make none of its calls; communicators are made, as by NCCL, because the program
+ * goes on with them. Nothing is estimated: the time is -1, NCCL's word for unknown. */
+ncclResult_t lcomm_nccl_group_simulate_end(ncclSimInfo_t *simulation);
+
 /* As if the outermost group, if it ends here, had held nothing. */
 void lcomm_nccl_group_drop(void);
 

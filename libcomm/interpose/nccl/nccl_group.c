@@ -152,10 +152,11 @@ static ncclResult_t make_calls(const lcomm_nccl_items *calls) {
   return result;
 }
 
-ncclResult_t lcomm_nccl_group_end(void) {
+/* Communicators are made, then calls, by `make`. */
+static ncclResult_t end(const char *function, ncclResult_t (*make)(const lcomm_nccl_items *calls)) {
   group *mine = group_of_thread();
   if (!mine || mine->depth == 0) {
-    return lcomm_nccl_fail(ncclInvalidUsage, "ncclGroupEnd: this thread is in no group");
+    return lcomm_nccl_fail(ncclInvalidUsage, "%s: this thread is in no group", function);
   }
   mine->depth--;
   if (mine->depth > 0) {
@@ -163,9 +164,28 @@ ncclResult_t lcomm_nccl_group_end(void) {
   }
   ncclResult_t made = lcomm_nccl_make_all(mine->makings.all, mine->makings.count);
   bool goes_on = made == ncclSuccess || made == ncclInProgress;
-  ncclResult_t result = goes_on ? make_calls(&mine->calls) : made;
+  ncclResult_t result = goes_on ? make(&mine->calls) : made;
   clear(mine);
   return result == ncclSuccess ? made : result;
+}
+
+ncclResult_t lcomm_nccl_group_end(void) {
+  return end("ncclGroupEnd", make_calls);
+}
+
+static ncclResult_t make_none(const lcomm_nccl_items *calls) {
+  (void)calls;
+  return ncclSuccess;
+}
+
+ncclResult_t lcomm_nccl_group_simulate_end(ncclSimInfo_t *simulation) {
+  ncclResult_t result = end("ncclGroupSimulateEnd", make_none);
+  if (!simulation) {
+    return lcomm_nccl_fail(ncclInvalidArgument,
+                           "ncclGroupSimulateEnd: simInfo is NULL; the group has ended");
+  }
+  simulation->estimatedTime = -1;
+  return result;
 }
 
 void lcomm_nccl_group_drop(void) {

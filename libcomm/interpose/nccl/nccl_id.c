@@ -8,10 +8,7 @@
  *
  * Texts end with a zero. */
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "libcomm/interpose/nccl/nccl_address.h"
 #include "libcomm/interpose/nccl/nccl_comm.h"
 
 enum { PORT_AT = 8, ADDRESS_AT = 16, TOKEN_AT = ADDRESS_AT + LCOMM_NCCL_ADDRESS_MAX };
@@ -57,24 +55,6 @@ bool lcomm_nccl_id_read(const ncclUniqueId *id, lcomm_nccl_place *place) {
 }
 
 /* --------------------------------------------------------------- new places */
-
-/* The first address by which other hosts may reach this one; without any, loopback. */
-static void find_address(char *text, size_t size) {
-  struct ifaddrs *all = NULL;
-  snprintf(text, size, "127.0.0.1");
-  if (getifaddrs(&all) != 0) {
-    return;
-  }
-  for (const struct ifaddrs *it = all; it; it = it->ifa_next) {
-    bool is_up = (it->ifa_flags & IFF_UP) && !(it->ifa_flags & IFF_LOOPBACK);
-    if (is_up && it->ifa_addr && it->ifa_addr->sa_family == AF_INET) {
-      const struct sockaddr_in *address = (const struct sockaddr_in *)(void *)it->ifa_addr;
-      inet_ntop(AF_INET, &address->sin_addr, text, (socklen_t)size);
-      break;
-    }
-  }
-  freeifaddrs(all);
-}
 
 /* Ports of ids whose communicators are not made yet. Their sockets stay open, so that the system
  * gives the ports to no connection; rank 0 may listen there all the same (SO_REUSEADDR). Of many
@@ -134,6 +114,10 @@ ncclResult_t lcomm_nccl_place_find(lcomm_nccl_place *place, int *listener) {
   unsigned char lot[(LCOMM_NCCL_TOKEN_MAX - 1) / 2];
   memset(place, 0, sizeof *place);
   *listener = -1;
+  ncclResult_t result = lcomm_nccl_address_find(place->address, sizeof(place->address));
+  if (result != ncclSuccess) {
+    return result;
+  }
   if (getrandom(lot, sizeof(lot), 0) == (ssize_t)sizeof(lot)) {
     place->port = find_port(listener);
   }
@@ -144,7 +128,6 @@ ncclResult_t lcomm_nccl_place_find(lcomm_nccl_place *place, int *listener) {
   for (size_t i = 0; i < sizeof(lot); i++) {
     snprintf(place->token + 2 * i, 3, "%02x", lot[i]);
   }
-  find_address(place->address, sizeof(place->address));
   return ncclSuccess;
 }
 

@@ -237,7 +237,7 @@ static ncclResult_t group_end(void) {
   return mine->depth > 0 ? result : end(result);
 }
 
-/* Nothing of the group is made. */
+/* No call of the group is made. Communicators that NCCL makes all the same are NCCL's alone. */
 static ncclResult_t group_simulate_end(ncclSimInfo_t *simulation) {
   ncclResult_t result = lcomm_nccl_below()->GroupSimulateEnd(simulation);
   if (lcomm_nccl_over_in_group() && --mine->depth == 0) {

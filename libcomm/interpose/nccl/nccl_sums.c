@@ -54,17 +54,17 @@ static ncclResult_t check(const char *name, ncclDataType_t type, ncclRedOp_t op,
 /* ------------------------------------------------------------------- making */
 
 /* With the communicator's lock. */
-static lcomm_status all_reduce_of(const lcomm_nccl_call *it, double before) {
+static lcomm_status all_reduce_of(const lcomm_nccl_call *it, double factor) {
   lcomm_comm *comm = it->comm->comm;
   return it->factor.is_used
-             ? lcomm_allreduce_scaled_on_stream(comm, it->send, it->receive, it->count, it->type,
-                                                it->op, before, 1, it->stream)
+             ? lcomm_allreduce_weighted_on_stream(comm, it->send, it->receive, it->count, it->type,
+                                                  factor, it->stream)
              : lcomm_allreduce_on_stream(comm, it->send, it->receive, it->count, it->type, it->op,
                                          it->stream);
 }
 
 /* Parts of the sum for all ranks alike, or, for one root, all of it. */
-static lcomm_status scatter_of(const lcomm_nccl_call *it, double before) {
+static lcomm_status scatter_of(const lcomm_nccl_call *it, double factor) {
   struct ncclComm *comm = it->comm;
   bool is_even = it->root < 0;
   if (is_even && !it->factor.is_used) {
@@ -75,26 +75,25 @@ static lcomm_status scatter_of(const lcomm_nccl_call *it, double before) {
     comm->counts[rank] = is_even || rank == it->root ? it->count : 0;
   }
   return it->factor.is_used
-             ? lcomm_reduce_scatterv_scaled_on_stream(comm->comm, it->send, it->receive,
-                                                      comm->counts, it->type, it->op, before, 1,
-                                                      it->stream)
+             ? lcomm_reduce_scatterv_weighted_on_stream(comm->comm, it->send, it->receive,
+                                                        comm->counts, it->type, factor, it->stream)
              : lcomm_reduce_scatterv_on_stream(comm->comm, it->send, it->receive, comm->counts,
                                                it->type, it->op, it->stream);
 }
 
 static ncclResult_t make(const lcomm_nccl_call *it,
-                         lcomm_status (*sum)(const lcomm_nccl_call *it, double before)) {
+                         lcomm_status (*sum)(const lcomm_nccl_call *it, double factor)) {
   unsigned char bytes[LCOMM_NCCL_ELEMENT_MAX];
-  double before = 1;
+  double factor = 1;
   if (it->factor.is_used) {
     ncclResult_t result = lcomm_nccl_factor_read(&it->factor, it->stream, bytes);
     if (result != ncclSuccess) {
       return result;
     }
-    before = lcomm_nccl_float_read(it->factor.type, bytes);
+    factor = lcomm_nccl_float_read(it->factor.type, bytes);
   }
   pthread_mutex_lock(&it->comm->lock);
-  ncclResult_t result = lcomm_nccl_ended(it->comm->comm, sum(it, before));
+  ncclResult_t result = lcomm_nccl_ended(it->comm->comm, sum(it, factor));
   pthread_mutex_unlock(&it->comm->lock);
   return result;
 }

@@ -66,6 +66,13 @@ static void many_are_made_and_freed(void) {
   }
 }
 
+static void ranks_meet_over_the_interface_that_is_named(void) {
+  setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+  ncclComm_t comm = make("net=none");
+  unsetenv("NCCL_SOCKET_IFNAME");
+  fine(ncclCommDestroy(comm));
+}
+
 static void ids_of_others_are_refused(void) {
   ncclComm_t comm = NULL;
   ncclUniqueId id;
@@ -241,6 +248,35 @@ static void a_group_begins_when_the_outermost_ends(void) {
   end(&it);
 }
 
+/* Also inside another group; communicators of it are there afterwards. */
+static void a_group_that_is_simulated_ends_and_makes_no_call(void) {
+  world it = begin("net=none");
+  ncclSimInfo_t simulation = {.size = sizeof(simulation), .estimatedTime = 5};
+  ncclUniqueId id = share_id();
+  ncclComm_t comm = NULL;
+  put(it.from, 1, 0, 100);
+  put(it.to, 3, 0, 100);
+  fine(ncclGroupStart());
+  fine(ncclGroupStart());
+  fine(ncclAllReduce(it.from, it.to, 100, ncclInt32, ncclSum, it.comm, it.stream));
+  fine(ncclAllReduce(it.from, it.to, 100, ncclInt32, ncclProd, it.comm, it.stream));
+  fine(ncclCommInitRank(&comm, mpi_size, id, mpi_rank));
+  fine(ncclGroupSimulateEnd(&simulation));
+  require(!comm, "the inner one has ended the outer one");
+  fine(ncclGroupSimulateEnd(&simulation));
+  require(simulation.estimatedTime < 0, "an estimate of %g", (double)simulation.estimatedTime);
+  refused(ncclGroupEnd(), ncclInvalidUsage, "in no group");
+  refused(ncclGroupSimulateEnd(&simulation), ncclInvalidUsage, "in no group");
+  fine(ncclGroupStart());
+  refused(ncclGroupSimulateEnd(NULL), ncclInvalidArgument, "simInfo");
+  refused(ncclGroupEnd(), ncclInvalidUsage, "in no group");
+  holds(&it, it.to, 3, 0, 100);
+  fine(ncclAllReduce(it.from, it.to, 100, ncclInt32, ncclSum, comm, it.stream));
+  holds(&it, it.to, mpi_size, 0, 100);
+  fine(ncclCommDestroy(comm));
+  end(&it);
+}
+
 static void a_group_holds_calls_of_several_communicators(void) {
   world one = begin("net=none"), other = begin("net=none");
   put(one.from, 1, 0, LONGEST);
@@ -283,6 +319,7 @@ static const mpi_property properties[] = {
     PROPERTY(other_ways_to_make_one_are_the_same),
     PROPERTY(a_part_sums_its_ranks),
     PROPERTY(many_are_made_and_freed),
+    PROPERTY(ranks_meet_over_the_interface_that_is_named),
     PROPERTY(ids_of_others_are_refused),
     PROPERTY(sums_of_any_length_in_place_and_not),
     PROPERTY(maxima_minima_and_averages),
@@ -292,6 +329,7 @@ static const mpi_property properties[] = {
     PROPERTY(the_policy_compresses_sums),
     PROPERTY(the_time_of_a_short_sum_is_printed),
     PROPERTY(a_group_begins_when_the_outermost_ends),
+    PROPERTY(a_group_that_is_simulated_ends_and_makes_no_call),
     PROPERTY(a_group_holds_calls_of_several_communicators),
     PROPERTY(what_libcomm_has_not_is_refused_on_all_ranks),
     PROPERTY(nothing_of_threads_is_left_on_the_device),

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
-/* mpirun: 1 2 3 4 5 6 8 */
+/* mpirun: 1 2 3 4 5 6 7 8 */
 
 /* Every sum of NCCL but those of 8-bit floats (mpi_nccl_gathered.c), against what it has to be, bit
  * for bit. */
 
+#include <math.h>
+
+#include "libcomm/interpose/nccl/nccl_numbers.h"
 #include "tests/interpose/nccl/nccl_values.h"
 
 static const size_t counts[] = {0, 5, 3001};
@@ -58,12 +61,25 @@ static const sum_case cases[] = {{ncclSum, small, small_sum},
 typedef void (*try_sum)(program *it, const struct value_type *type, const sum_case *sum,
                         size_t count);
 
+/* Averages are the sum times 1 / ranks, which is rounded: of 7 ranks with 3 in float32 a neighbour
+ * of 3 (averages_are_the_exact_ones_rounded). */
+static bool is_exact(const struct value_type *type, const sum_case *sum) {
+  bool all = true;
+  for (float value = 1; value <= 7; value++) {
+    float single = value * (float)mpi_size * (1 / (float)mpi_size);
+    double wide = (double)value * mpi_size * (1 / (double)mpi_size);
+    all &= type->size == 4 ? memcmp(&single, &value, sizeof(value)) == 0
+                           : fabs(wide - (double)value) <= 0;
+  }
+  return all || sum->op != ncclAvg || !type->is_float || type->size < 4;
+}
+
 static void try_all(try_sum function) {
   program it = begin_with_stream();
   for (int t = 0; t < TYPES; t++) {
     bool is_float8 = value_types[t].is_float && value_types[t].size == 1;
     for (size_t c = 0; c < sizeof(cases) / sizeof *cases && !is_float8; c++) {
-      for (int n = 0; n < COUNTS; n++) {
+      for (int n = 0; n < COUNTS && is_exact(&value_types[t], &cases[c]); n++) {
         function(&it, &value_types[t], &cases[c], counts[n]);
       }
     }
@@ -117,6 +133,61 @@ static void every_reduce_to_every_root(void) {
 
 static void every_reduce_scatter(void) {
   try_all(try_reduce_scatter);
+}
+
+/* ------------------------------------------------------------------ averages */
+
+static double varied(int rank, size_t place) {
+  return (double)((place * 5 + (size_t)rank * 3) % 11 + 1);
+}
+
+static double mean(int ranks, size_t place) {
+  double sum = 0;
+  for (int rank = 0; rank < ranks; rank++) {
+    sum += varied(rank, place);
+  }
+  return sum / ranks;
+}
+
+/* The sum is exact, so what is left is to divide it and to round: half a step of the type, and,
+ * where that is a multiplication in float32, half a step of that. */
+static void is_mean(const void *there, const struct value_type *type, size_t first, size_t count,
+                    cudaStream_t stream) {
+  unsigned char *bytes = value_bytes();
+  int digits = type->type == ncclBfloat16 ? 8 : type->size == 2 ? 11 : type->size == 4 ? 24 : 53;
+  cuda(cudaStreamSynchronize(stream));
+  cuda(cudaMemcpy(bytes, there, count * type->size, cudaMemcpyDeviceToHost));
+  for (size_t i = 0; i < count; i++) {
+    double is = lcomm_nccl_float_read(type->type, bytes + i * type->size),
+           wanted = mean(mpi_size, first + i);
+    double bound = fabs(wanted) * ldexp(digits > 11 ? 2 : 1.001, -digits);
+    require(fabs(is - wanted) <= bound, "type %d: average %zu is %.17g, not %.17g", (int)type->type,
+            i, is, wanted);
+  }
+}
+
+/* Numbers that differ between ranks, also in number of digits. */
+static void averages_are_the_exact_ones_rounded(void) {
+  program it = begin_with_stream();
+  for (int t = 0; t < TYPES; t++) {
+    const struct value_type *type = &value_types[t];
+    if (!type->is_float || type->size == 1) {
+      continue;
+    }
+    fill_values(it.from, type, varied, mpi_rank, 0, 3001);
+    fine(ncclAllReduce(it.from, it.to, 3001, type->type, ncclAvg, it.comm, it.stream));
+    is_mean(it.to, type, 0, 3001, it.stream);
+    fine(ncclReduceScatter(it.from, it.to, 3001 / (size_t)mpi_size, type->type, ncclAvg, it.comm,
+                           it.stream));
+    is_mean(it.to, type, 3001 / (size_t)mpi_size * (size_t)mpi_rank, 3001 / (size_t)mpi_size,
+            it.stream);
+    fine(ncclReduce(it.from, it.from, 3001, type->type, ncclAvg, 0, it.comm, it.stream));
+    cuda(cudaStreamSynchronize(it.stream));
+    if (mpi_rank == 0) {
+      is_mean(it.from, type, 0, 3001, it.stream);
+    }
+  }
+  end_program(&it);
 }
 
 /* ------------------------------------------------------------------ factors */
@@ -219,6 +290,7 @@ static const mpi_property properties[] = {
     PROPERTY(every_all_reduce),
     PROPERTY(every_reduce_to_every_root),
     PROPERTY(every_reduce_scatter),
+    PROPERTY(averages_are_the_exact_ones_rounded),
     PROPERTY(sums_with_factors),
     PROPERTY(any_stream_is_followed),
     PROPERTY(what_is_not_there_is_refused_on_all_ranks),
