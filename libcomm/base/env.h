@@ -72,14 +72,16 @@
     "on: lcomm_create_env joins an elastic job that is under way, at MASTER_ADDR (host,host,...: " \
     "the first at which its rank 0 is), and needs no rank (lcomm_join)")                           \
   X(LCOMM_ENV_INTERPOSE, "LCOMM_INTERPOSE", "on",                                                  \
-    "the preloaded libcomm-mpi.so, or libcomm-nccl.so over NCCL: on, where LCOMM_POLICY is set; "  \
-    "require: the same, and where the program would run on plain MPI, MPI_Init fails, or "         \
-    "ncclCommInitRank; blocking: as on, but calls of MPI that do not block are MPI's, whose "      \
-    "thread level stays as asked; off: plain MPI or NCCL; report: likewise, and at the end what "  \
+    "the preloaded libcomm-mpi.so, or libcomm-nccl.so: on, where LCOMM_POLICY is set; require: "   \
+    "the same, and where the program would run on plain MPI, MPI_Init fails, or "                  \
+    "ncclCommInitRank; "                                                                           \
+    "blocking: as on, but calls of MPI that do not block are MPI's, whose thread level stays as "  \
+    "asked; off: plain MPI or NCCL (LCOMM_NCCL=alone: exact sums); report: likewise, and at the "  \
+    "end what "                                                                                    \
     "would have been compressed and saved")                                                        \
   X(LCOMM_ENV_INTERPOSE_CONTROL, "LCOMM_INTERPOSE_CONTROL", "none",                                \
-    "file that libcomm-mpi.so and libcomm-nccl.so look into while the program runs: on, off, or "  \
-    "policy WORDS")                                                                                \
+    "file that libcomm-mpi.so, and libcomm-nccl.so over NCCL, look into while the program runs: "  \
+    "on, off, or policy WORDS")                                                                    \
   X(LCOMM_ENV_NCCL, "LCOMM_NCCL", "over, else alone",                                              \
     "the preloaded libcomm-nccl.so: over hands calls to the NCCL below, but for sums that "        \
     "LCOMM_POLICY chooses; alone: libcomm makes those that it can, and refuses others; unset: "    \

@@ -84,6 +84,7 @@ static lcomm_interpose_class *add_class(const lcomm_interpose_record *record) {
   snprintf(class->comm, sizeof(class->comm), "%s", record->comm);
   snprintf(class->members, sizeof(class->members), "%s", record->members ? record->members : "");
   class->policy = policy_of(record);
+  class->no_bytes = record->no_bytes;
   return class;
 }
 

@@ -25,6 +25,7 @@ typedef struct lcomm_interpose_record {
   uint64_t count;       /* elements */
   uint64_t size_bytes;  /* of all elements, 0: not known */
   lcomm_selection choice;
+  bool no_bytes;   /* what is sent between nodes is not known */
   bool exact_now;  /* chosen with error feedback, and exact while no pattern was known */
   const char *why; /* why it is left or exact, "" otherwise */
   uint64_t sent_bytes, exact_bytes; /* between nodes by this rank, see lcomm_call_bytes */
@@ -49,7 +50,7 @@ typedef struct lcomm_interpose_report_about {
   const char *policy;  /* at the start */
   const char *host;    /* set by lcomm_interpose_report_show() */
   const char *library; /* the interposer: "libcomm-mpi" */
-  const char *other;   /* whose calls it takes: "MPI" */
+  const char *other;   /* whose calls it takes: "MPI"; NULL: it makes all by itself */
 } lcomm_interpose_report_about;
 
 /* Write the report as text, cut to `size` bytes with the terminator. Returns its whole length.
@@ -96,7 +97,8 @@ typedef struct lcomm_interpose_class {
       members[LCOMM_INTERPOSE_NAME_MAX];
   unsigned policy;  /* index, of a chosen class */
   int ranks, nodes; /* 0: not known, or not the same in all calls */
-  bool chosen;      /* libcomm's, of `count_min` elements each */
+  bool no_bytes;
+  bool chosen; /* libcomm's, of `count_min` elements each */
   lcomm_selection choice;
   uint64_t count_min, count_max;
   uint64_t calls;

@@ -81,6 +81,15 @@ static void ratio_text(const lcomm_interpose_class *class, char text[LCOMM_INTER
   }
 }
 
+static void sent_text(const lcomm_interpose_class *class, uint64_t bytes,
+                      char text[LCOMM_INTERPOSE_CELL_MAX]) {
+  if (class->no_bytes) {
+    snprintf(text, LCOMM_INTERPOSE_CELL_MAX, "-");
+  } else {
+    lcomm_interpose_bytes_text(bytes, text);
+  }
+}
+
 const char *lcomm_interpose_cell(const lcomm_interpose_class *class, lcomm_interpose_column column,
                                  char text[LCOMM_INTERPOSE_CELL_MAX]) {
   bool various = !class->function;
@@ -117,10 +126,10 @@ const char *lcomm_interpose_cell(const lcomm_interpose_class *class, lcomm_inter
     lcomm_interpose_bytes_text(class->size_bytes, text);
     break;
   case LCOMM_INTERPOSE_COLUMN_SENT:
-    lcomm_interpose_bytes_text(class->sent_bytes, text);
+    sent_text(class, class->sent_bytes, text);
     break;
   case LCOMM_INTERPOSE_COLUMN_EXACT:
-    lcomm_interpose_bytes_text(class->exact_bytes, text);
+    sent_text(class, class->exact_bytes, text);
     break;
   default:
     ratio_text(class, text);

@@ -104,8 +104,24 @@ static const char *how_text(const lcomm_interpose_class *class) {
   return class->function ? texts[class->choice] : "various";
 }
 
+/* An interposer that makes all calls by itself has no other library to leave them to. */
+static const char *chosen_title(const table *t) {
+  bool would = t->about->report_only;
+  return t->about->other ? (would ? "would be libcomm's" : "libcomm's")
+                         : (would ? "the policy would choose" : "the policy chose");
+}
+
+static void put_left_title(table *t, const char *why) {
+  bool would = t->about->report_only;
+  if (t->about->other) {
+    put(&t->w, "\n  %s to %s: %s\n", would ? "would be left" : "left", t->about->other, why);
+  } else {
+    put(&t->w, "\n  %s: %s\n", would ? "would stay exact" : "exact", why);
+  }
+}
+
 static void put_chosen(table *t) {
-  put(&t->w, "\n  %s\n", t->about->report_only ? "would be libcomm's" : "libcomm's");
+  put(&t->w, "\n  %s\n", chosen_title(t));
   put_titles(t, LCOMM_INTERPOSE_COLUMNS);
   put(&t->w, "  how\n");
   for (unsigned i = 0; i < t->chosen; i++) {
@@ -127,8 +143,7 @@ static void put_left(table *t) {
     const lcomm_interpose_class *class = t->classes[i];
     if (strcmp(why_text(class), why) != 0) {
       why = why_text(class);
-      put(&t->w, "\n  %s to %s: %s\n", t->about->report_only ? "would be left" : "left",
-          t->about->other, why);
+      put_left_title(t, why);
     }
     if (i == 0) { /* there is no table above with titles */
       put_titles(t, LCOMM_INTERPOSE_COLUMNS_OF_OTHER);
@@ -178,9 +193,11 @@ static void put_heading(table *t) {
   }
   put(&t->w, "\n");
   put_policies(t);
-  if (about->report_only) {
+  if (about->report_only && about->other) {
     put(&t->w, "  LCOMM_INTERPOSE=report: nothing was changed, all calls were %s's\n",
         about->other);
+  } else if (about->report_only) {
+    put(&t->w, "  LCOMM_INTERPOSE=report: nothing was compressed, all sums were exact\n");
   }
   if (t->count > 0 && is_one_comm(t)) {
     put_comm(t, t->classes[0]);
@@ -198,7 +215,9 @@ static void put_verdict(table *t) {
     exact += t->classes[i]->exact_bytes;
   }
   if (sent == 0 && exact == 0) {
-    put(&t->w, "  Nothing %s between nodes through libcomm.\n", would ? "would go" : "went");
+    put(&t->w, "  Nothing %s%s between nodes%s.\n",
+        t->about->other ? "" : "that the policy chooses ", would ? "would go" : "went",
+        t->about->other ? " through libcomm" : "");
     return;
   }
   lcomm_interpose_bytes_text(sent, sent_text);
@@ -257,7 +276,8 @@ size_t lcomm_interpose_report_format(const lcomm_interpose_report_about *about,
       knows_members(&t) ? t.widths[LCOMM_INTERPOSE_COLUMN_MEMBERS] : 0;
   put_heading(&t);
   if (count == 0) {
-    put(&t.w, "  No collective call was made that could be libcomm's.\n");
+    put(&t.w, t.about->other ? "  No collective call was made that could be libcomm's.\n"
+                             : "  No sum was made.\n");
     return t.w.used;
   }
   if (t.chosen > 0) {

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "libcomm/interpose/nccl/nccl_comm.h"
+#include "libcomm/interpose/nccl/nccl_choice.h"
 
 /* The first NCCL that has all functions that libcomm makes: what programs look for behind a later
  * version would be refused. */
@@ -56,7 +56,7 @@ static ncclResult_t version(int *receiver) {
 static void nothing(void) {
 }
 
-void lcomm_nccl_alone(lcomm_nccl_choice *choice) {
+bool lcomm_nccl_alone(lcomm_nccl_choice *choice) {
   int told = lcomm_nccl_version_to_tell();
   choice->calls = choice->below = lcomm_nccl_refusing;
   choice->version = told > 0 ? told : VERSION;
@@ -78,4 +78,5 @@ void lcomm_nccl_alone(lcomm_nccl_choice *choice) {
   snprintf(choice->reason, sizeof(choice->reason),
            "libcomm makes NCCL's calls in this process, and has no such call; an NCCL below "
            "(LCOMM_NCCL_LIBRARY, without LCOMM_NCCL=alone) has");
+  return lcomm_nccl_choices_begin(choice);
 }

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "libcomm/interpose/nccl/nccl_environment.h"
 #include "libcomm/interpose/nccl/nccl_over.h"
 
 typedef struct handshake {
@@ -16,20 +16,12 @@ typedef struct handshake {
   char name[LCOMM_NCCL_NAME_MAX];
 } handshake;
 
-static uint64_t process_number;
-
-static void draw_process_number(void) {
-  (void)getrandom(&process_number, sizeof(process_number), 0);
-}
-
 static handshake handshake_of(const lcomm_nccl_origin *origin) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, draw_process_number);
   handshake mine = {.color = origin->is_split ? origin->color : 0,
                     .mode = (int32_t)lcomm_nccl_over_mode(),
                     .required = lcomm_interpose_is_required(),
                     .controlled = lcomm_interpose_control_wanted(),
-                    .process = process_number};
+                    .process = lcomm_nccl_process_number()};
   snprintf(mine.name, sizeof(mine.name), "%s", origin->name);
   return mine;
 }

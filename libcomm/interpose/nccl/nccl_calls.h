@@ -57,8 +57,9 @@ bool lcomm_nccl_search(lcomm_nccl_visit visit, void *context);
 
 /* ------------------------------------------------------------------ alone */
 
-/* Choose that libcomm makes all calls that it can, and refuses the others. nccl_comm.h */
-void lcomm_nccl_alone(lcomm_nccl_choice *choice);
+/* Choose that libcomm makes all calls that it can, and refuses the others. nccl_comm.h
+ * False: the program may not run so, and `reason` says why. */
+bool lcomm_nccl_alone(lcomm_nccl_choice *choice);
 
 /* LCOMM_NCCL_VERSION; 0: there is none, or it is none, which is logged. */
 int lcomm_nccl_version_to_tell(void);

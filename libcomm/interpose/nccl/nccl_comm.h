@@ -75,7 +75,9 @@ struct ncclComm {
   uint64_t *counts;           /* room for one per rank */
   lcomm_nccl_factor *factors; /* operations from ncclNumOps on */
   int factor_count;
-  bool is_parked; /* destroyed by the program, see nccl_end.c */
+  lcomm_preview *preview; /* LCOMM_INTERPOSE=report: what the policy would say; else NULL */
+  struct lcomm_nccl_feedback *feedback; /* where the policy asks for it; else NULL */
+  bool is_parked;                       /* destroyed by the program, see nccl_end.c */
   ncclComm_t next;
 };
 
@@ -157,6 +159,10 @@ struct lcomm_nccl_call {
   size_t count;
   lcomm_dtype type;
   lcomm_op op;
+  lcomm_call_kind kind; /* of sums, which the policy looks at, likewise: */
+  const char *name;     /* of NCCL's function */
+  ncclDataType_t given_type;
+  ncclRedOp_t given_op;
   int root; /* or the peer */
   cudaStream_t stream;
   lcomm_nccl_turn turn;

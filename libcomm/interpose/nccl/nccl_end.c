@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "libcomm/interpose/nccl/nccl_comm.h"
+#include "libcomm/interpose/nccl/nccl_choice.h"
 
 static struct {
   pthread_mutex_t lock;
@@ -53,9 +53,14 @@ static ncclComm_t take_parked(uint64_t family) {
 
 /* ---------------------------------------------------------------- together */
 
+static lcomm_status finish(ncclComm_t comm) {
+  lcomm_nccl_choices_free(comm);
+  return lcomm_destroy(comm->comm);
+}
+
 static void *end_one(void *argument) {
   ncclComm_t comm = argument;
-  comm->failure = lcomm_nccl_ended(NULL, lcomm_destroy(comm->comm));
+  comm->failure = lcomm_nccl_ended(NULL, finish(comm));
   return NULL;
 }
 
@@ -98,7 +103,7 @@ void lcomm_nccl_drop(ncclComm_t comm) {
     ncclComm_t others = take_parked(comm->family);
     pthread_mutex_unlock(&living.lock);
     wait_for_calls(comm);
-    (void)lcomm_destroy(comm->comm);
+    (void)finish(comm);
     (void)end_list(others);
   }
   lcomm_nccl_comm_free(comm);

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "libcomm/interpose/nccl/nccl_calls.h"
+
 struct lcomm_nccl_feedback {
   lcomm_comm *comm;
   lcomm_interpose_ef *ef;
@@ -66,12 +68,15 @@ bool lcomm_nccl_feedback_carries(const lcomm_nccl_feedback *feedback) {
   return feedback && lcomm_interpose_ef_carrying(feedback->ef) > 0;
 }
 
-bool lcomm_nccl_feedback_aliased(lcomm_nccl_feedback *feedback, const void *buffer) {
-  return lcomm_interpose_ef_aliased(feedback->ef, buffer);
-}
-
-unsigned lcomm_nccl_feedback_period(const lcomm_nccl_feedback *feedback) {
-  return lcomm_interpose_ef_period(feedback->ef);
+void lcomm_nccl_feedback_watch(lcomm_nccl_feedback *feedback, const void *buffer, uint64_t count,
+                               int rank) {
+  if (lcomm_interpose_ef_aliased(feedback->ef, buffer) && rank == 0) {
+    lcomm_nccl_log(
+        "sums of %llu floats at one position of the step use several buffers in turn, so their "
+        "error feedback is mixed; say in the policy with step=N how many compressed all-reduces "
+        "make up a step (%u were found)",
+        (unsigned long long)count, lcomm_interpose_ef_period(feedback->ef));
+  }
 }
 
 lcomm_comm *lcomm_nccl_feedback_comm(const lcomm_nccl_feedback *feedback) {

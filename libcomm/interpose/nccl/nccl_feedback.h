@@ -43,9 +43,9 @@ void lcomm_nccl_feedback_resume(lcomm_nccl_feedback *feedback);
 /* Is there a residual that was not flushed? NULL: no. */
 bool lcomm_nccl_feedback_carries(const lcomm_nccl_feedback *feedback);
 
-/* Do several buffers take turns at the call site of the last answer? True once. */
-bool lcomm_nccl_feedback_aliased(lcomm_nccl_feedback *feedback, const void *buffer);
-unsigned lcomm_nccl_feedback_period(const lcomm_nccl_feedback *feedback);
+/* Where several buffers take turns at the call site of the last answer, rank 0 says so, once. */
+void lcomm_nccl_feedback_watch(lcomm_nccl_feedback *feedback, const void *buffer, uint64_t count,
+                               int rank);
 
 /* Make the sum of a site in order with the stream, behind the site's last one. */
 lcomm_status lcomm_nccl_feedback_sum(const lcomm_nccl_site *site, const void *send, void *receive,

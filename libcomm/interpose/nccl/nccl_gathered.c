@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/interpose/nccl/nccl_comm.h"
+#include "libcomm/interpose/nccl/nccl_choice.h"
 #include "libcomm/interpose/nccl/nccl_numbers.h"
 
 /* The call in its two parts: begun where calls are, ended when all of a group are begun. */
@@ -179,6 +179,7 @@ static ncclResult_t begin(const lcomm_nccl_call *call) {
   }
   if (result == ncclSuccess) {
     pthread_mutex_lock(&call->comm->lock);
+    lcomm_nccl_count_gathered(call);
     result = lcomm_nccl_ended(call->comm->comm, gather_all(call));
     pthread_mutex_unlock(&call->comm->lock);
   }

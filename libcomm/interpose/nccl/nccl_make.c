@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libcomm/interpose/nccl/nccl_comm.h"
+#include "libcomm/interpose/nccl/nccl_choice.h"
+#include "libcomm/interpose/nccl/nccl_environment.h"
 
 /* -------------------------------------------------------------- new and freed */
 
@@ -64,6 +65,7 @@ static uint64_t family_of(const lcomm_nccl_making *it) {
 
 /* What ranks tell each other when their communicator is made. */
 typedef struct told {
+  uint64_t process;   /* of the rank */
   ncclUniqueId place; /* where those that are left may meet if some are lost; zeros: it has none */
   char name[LCOMM_NCCL_NAME_MAX];
 } told;
@@ -88,9 +90,20 @@ static lcomm_status drop_name(ncclComm_t comm) {
   return status;
 }
 
+static lcomm_nccl_sharing sharing_of(const told *all, int ranks) {
+  for (int rank = 1; rank < ranks; rank++) {
+    for (int other = 0; other < rank; other++) {
+      if (all[rank].process == all[other].process) {
+        return LCOMM_NCCL_SHARED_PROCESS;
+      }
+    }
+  }
+  return LCOMM_NCCL_OWN_PROCESSES;
+}
+
 static lcomm_status tell_others(ncclComm_t comm, told *all) {
   lcomm_nccl_place place;
-  told mine = {.name = ""};
+  told mine = {.process = lcomm_nccl_process_number(), .name = ""};
   if (lcomm_nccl_place_find(&place, &comm->place_socket) == ncclSuccess) {
     lcomm_nccl_id_write(&place, &mine.place);
   }
@@ -100,7 +113,13 @@ static lcomm_status tell_others(ncclComm_t comm, told *all) {
   for (int rank = 0; rank < comm->size && status == LCOMM_OK; rank++) {
     comm->places[rank] = all[rank].place;
   }
-  return status != LCOMM_OK || is_named_alike(all, comm->size) ? status : drop_name(comm);
+  if (status == LCOMM_OK && !is_named_alike(all, comm->size)) {
+    status = drop_name(comm);
+  }
+  if (status == LCOMM_OK) {
+    lcomm_nccl_choices_make(comm, sharing_of(all, comm->size));
+  }
+  return status;
 }
 
 static lcomm_status share(ncclComm_t comm) {
@@ -122,6 +141,7 @@ static int posed_nodes(const lcomm_nccl_making *it) {
 static lcomm_status meet(lcomm_nccl_making *it) {
   lcomm_config config = LCOMM_CONFIG_INIT;
   config.nodes = posed_nodes(it);
+  config.policy = lcomm_nccl_choices_policy();
   lcomm_meeting meeting = {.rank = it->comm->rank,
                            .world_size = it->comm->size,
                            .address = it->place.address,

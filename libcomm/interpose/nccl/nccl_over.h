@@ -18,7 +18,7 @@ lcomm_interpose_mode lcomm_nccl_over_mode(void);
 /* Shorter sums are NCCL's on every communicator: the least min= of all backings. */
 uint64_t lcomm_nccl_over_min(void);
 
-/* The process has made a backing; the first one names this rank in the table at the end. */
+/* The process has made a backing. */
 void lcomm_nccl_over_backing(const lcomm_comm *comm);
 
 /* What each file puts into the table. */
@@ -111,14 +111,11 @@ void lcomm_nccl_control_drop_former(lcomm_nccl_backing *backing);
  * the other ranks. */
 void lcomm_nccl_control_poll(lcomm_nccl_backing *const *backings, size_t count);
 
-/* ----------------------------------------------------- nccl_over_report.c */
+/* ----------------------------------------------------- nccl_over_record.c */
 
 /* Count a sum for the table, with the lock of `at`, which may be NULL. taken: libcomm makes it, or
  * would. */
 void lcomm_nccl_record(const lcomm_nccl_sum *sum, lcomm_selection choice, bool taken,
                        const char *why);
-
-/* Show the table on standard error. */
-void lcomm_nccl_report_show(int rank, int ranks, int nodes, const char *policy, bool report_only);
 
 #endif

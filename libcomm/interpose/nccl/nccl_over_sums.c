@@ -61,13 +61,8 @@ static bool take_with_feedback(lcomm_nccl_sum *it, lcomm_selection *choice, cons
     *why = no_pattern;
     return false;
   }
-  if (it->site.what == LCOMM_INTERPOSE_EF &&
-      lcomm_nccl_feedback_aliased(at->now.feedback, it->send) && at->rank == 0) {
-    lcomm_nccl_log(
-        "sums of %zu floats at one position of the step use several buffers in turn, so their "
-        "error feedback is mixed; say in the policy with step=N how many compressed all-reduces "
-        "make up a step (%u were found)",
-        it->count, lcomm_nccl_feedback_period(at->now.feedback));
+  if (it->site.what == LCOMM_INTERPOSE_EF) {
+    lcomm_nccl_feedback_watch(at->now.feedback, it->send, it->count, at->rank);
   }
   return true;
 }

@@ -62,10 +62,7 @@ static bool decide(lcomm_nccl_choice *choice) {
   if (wanted != ALONE && lcomm_nccl_over(choice)) {
     return lcomm_nccl_over_policy(choice);
   }
-  if (may_be_alone(wanted)) {
-    lcomm_nccl_alone(choice);
-  }
-  return may_be_alone(wanted);
+  return may_be_alone(wanted) && lcomm_nccl_alone(choice);
 }
 
 /* What the user would not notice else. */

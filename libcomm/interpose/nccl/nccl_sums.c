@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "libcomm/interpose/nccl/nccl_comm.h"
+#include "libcomm/interpose/nccl/nccl_choice.h"
 #include "libcomm/interpose/nccl/nccl_numbers.h"
 
 /* ------------------------------------------------------ types and operations */
@@ -81,6 +81,19 @@ static lcomm_status scatter_of(const lcomm_nccl_call *it, double factor) {
                                                it->type, it->op, it->stream);
 }
 
+/* What a residual cannot be used for, a call that is captured into a graph say, is refused before
+ * anything is sent: it is an exact sum, on all ranks alike. */
+static lcomm_status make_chosen(const lcomm_nccl_call *it,
+                                lcomm_status (*sum)(const lcomm_nccl_call *it, double factor),
+                                double factor) {
+  lcomm_nccl_site site;
+  lcomm_nccl_choose(it, &site);
+  lcomm_status status = site.feedback
+                            ? lcomm_nccl_feedback_sum(&site, it->send, it->receive, it->stream)
+                            : LCOMM_ERR_ARGUMENT;
+  return status == LCOMM_ERR_ARGUMENT ? sum(it, factor) : status;
+}
+
 static ncclResult_t make(const lcomm_nccl_call *it,
                          lcomm_status (*sum)(const lcomm_nccl_call *it, double factor)) {
   unsigned char bytes[LCOMM_NCCL_ELEMENT_MAX];
@@ -93,7 +106,7 @@ static ncclResult_t make(const lcomm_nccl_call *it,
     factor = lcomm_nccl_float_read(it->factor.type, bytes);
   }
   pthread_mutex_lock(&it->comm->lock);
-  ncclResult_t result = lcomm_nccl_ended(it->comm->comm, sum(it, factor));
+  ncclResult_t result = lcomm_nccl_ended(it->comm->comm, make_chosen(it, sum, factor));
   pthread_mutex_unlock(&it->comm->lock);
   return result;
 }
@@ -118,6 +131,9 @@ static ncclResult_t submit(const char *name, lcomm_nccl_call call, ncclDataType_
     return result;
   }
   bool has_factor = call.factor.is_used;
+  call.name = name;
+  call.given_type = type;
+  call.given_op = op;
   if (!has(type, op, has_factor)) {
     return lcomm_nccl_gathered_submit(&call, call.root < 0, type, op);
   }
@@ -136,6 +152,7 @@ static ncclResult_t reduce_scatter(const void *send, void *receive, size_t count
                                    ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                                    cudaStream_t stream) {
   lcomm_nccl_call call = {make_scatter, comm, send, receive, count, .root = -1, .stream = stream};
+  call.kind = LCOMM_CALL_REDUCE_SCATTER;
   return submit("ncclReduceScatter", call, type, op);
 }
 
@@ -143,6 +160,7 @@ static ncclResult_t reduce_scatter(const void *send, void *receive, size_t count
 static ncclResult_t reduce(const void *send, void *receive, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
   lcomm_nccl_call call = {make_scatter, comm, send, receive, count, .root = root, .stream = stream};
+  call.kind = LCOMM_CALL_REDUCE_SCATTER;
   if (comm && atomic_load(&comm->state) == LCOMM_NCCL_READY) {
     if (root < 0 || root >= comm->size) {
       return lcomm_nccl_fail(ncclInvalidArgument, "ncclReduce: root %d is not a rank of 0 to %d",

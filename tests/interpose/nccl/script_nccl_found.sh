@@ -66,6 +66,15 @@ says over_nccl_a_report_needs_a_policy 0 'version 23007' 'set LCOMM_POLICY' LCOM
 says over_nccl_compression_that_is_required_needs_a_policy 5 'result 5: .*LCOMM_INTERPOSE=require' \
   'LCOMM_INTERPOSE=require' LCOMM_INTERPOSE=require
 
+says alone_a_mode_that_is_none_is_named 0 'version 22809' 'All sums are exact' LCOMM_NCCL=alone LCOMM_INTERPOSE=perhaps
+says alone_a_report_needs_a_policy 0 'version 22809' 'set LCOMM_POLICY' LCOMM_NCCL=alone LCOMM_INTERPOSE=report
+says alone_compression_that_is_required_needs_a_policy 5 'result 5: .*LCOMM_INTERPOSE=require' \
+  'LCOMM_INTERPOSE=require' LCOMM_NCCL=alone LCOMM_INTERPOSE=require
+says alone_compression_that_is_required_has_one 0 'version 22809' '' LCOMM_NCCL=alone LCOMM_INTERPOSE=require \
+  LCOMM_POLICY=net=int8
+says alone_the_control_file_is_not_read 0 'version 22809' 'is read over NCCL only' LCOMM_NCCL=alone \
+  LCOMM_INTERPOSE_CONTROL=control
+
 # without NAME STATUS OUTPUT SAID [VARIABLE]: the program that finds no NCCL
 without() {
   local name=$1 status=$2 output=$3 sentence=$4

@@ -53,6 +53,14 @@ devices one_process_with_all_devices_compressed net=int8 near
 processes a_process_for_each_device net=none exact
 processes a_process_for_each_device_compressed net=int8 near
 
+# table NAME WORDS VARIABLE VALUE: two processes, of which rank 0 shows it
+table() {
+  (export "$3=$4" && processes "$1" net=int8 "$5")
+  expect "$1_in_the_table" "not '$2' once: $(cat "$work/said")" [ "$(grep -c "$2" "$work/said")" = 1 ]
+}
+table sums_that_are_compressed 'libcomm-nccl: what became of the calls of rank 0' LCOMM_STATS exit near
+table sums_that_would_be_compressed 'libcomm-nccl: what would become of the calls of rank 0' LCOMM_INTERPOSE report exact
+
 # tcp NAME RANKS POLICY: ranks without a launcher, whose id travels over TCP
 tcp() {
   local name=$1 ranks=$2 rank right=0 pids=()
