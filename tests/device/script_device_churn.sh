@@ -41,6 +41,9 @@ observe/mpi_capture_device 2
 interpose/nccl/mpi_nccl_abort 2
 interpose/nccl/mpi_nccl_alone 2
 interpose/nccl/mpi_nccl_capture 2
+interpose/nccl/mpi_nccl_choices 2
+interpose/nccl/mpi_nccl_factors 2
+interpose/nccl/mpi_nccl_gathered 2
 interpose/nccl/mpi_nccl_moves 3
 interpose/nccl/mpi_nccl_over 3
 interpose/nccl/mpi_nccl_over_abort 2
