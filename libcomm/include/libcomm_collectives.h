@@ -23,9 +23,10 @@ extern "C" {
  * Sums are made in float32: of the ranks of a node in rank order, then of the
  * nodes; long exact ones between more than two nodes go around a ring, in its
  * order. The order depends on count, type, policy and ranks only. float16 and bfloat16 buffers
- * travel and return in their own type. float64, int32, int64, int8 and uint8
- * are summed in their own type and are never compressed; sums of n-bit integers wrap around
- * modulo 2^n, and an average divides what is left then.
+ * travel and return in their own type; short ones travel as float32, and their sums are rounded
+ * once. float64, int32, int64, int8 and uint8 are summed in their own type and are never
+ * compressed; sums of n-bit integers wrap around modulo 2^n, and an average divides what is left
+ * then.
  * Errors: ARGUMENT, MISMATCH, TRANSPORT, TIMEOUT, WIRE, REMOTE, MEMORY (first
  * call of a shape only), or the sticky error. */
 LCOMM_API lcomm_status lcomm_allreduce(lcomm_comm *comm, const void *send, void *receive,

@@ -64,10 +64,13 @@ lcomm_exchange_cost lcomm_exchange_cost_of(lcomm_exchange_kind kind, int ranks, 
 
 /* As Hockney's model has it (1994): a fixed part for each message and round, and one for each
  * byte. */
-static double weight_of(lcomm_exchange_kind kind, int ranks, uint64_t size, fixed_costs fixed) {
-  lcomm_exchange_cost cost = lcomm_exchange_cost_of(kind, ranks, size);
+static double weight_of_cost(lcomm_exchange_cost cost, fixed_costs fixed) {
   return (double)cost.size + fixed.message_bytes * (double)cost.messages +
          fixed.round_bytes * (double)cost.rounds;
+}
+
+static double weight_of(lcomm_exchange_kind kind, int ranks, uint64_t size, fixed_costs fixed) {
+  return weight_of_cost(lcomm_exchange_cost_of(kind, ranks, size), fixed);
 }
 
 lcomm_exchange_kind lcomm_cheapest_exchange(const lcomm_link_cost *net, int ranks, uint64_t size) {
@@ -81,6 +84,27 @@ lcomm_exchange_kind lcomm_cheapest_exchange(const lcomm_link_cost *net, int rank
     best = less ? kinds[i] : best;
   }
   return best;
+}
+
+/* Nodes that tell each other what all their ranks have, or ranks: move_bruck.c. */
+static int parties_of(const lcomm_topo *topo) {
+  return lcomm_topo_nodes_in_row(topo) ? topo->nodes : topo->size;
+}
+
+static lcomm_exchange_cost doubling_gather(int parties, uint64_t size) {
+  uint64_t all = (uint64_t)parties, rounds = 0;
+  while ((UINT64_C(1) << rounds) < all) {
+    rounds++;
+  }
+  return (lcomm_exchange_cost){rounds, rounds, (all - 1) * (size / all)};
+}
+
+bool lcomm_gathers_by_doubling(const lcomm_topo *topo, uint64_t size) {
+  uint64_t others = (uint64_t)topo->nodes - 1;
+  fixed_costs fixed = fixed_costs_of(&topo->cost[LCOMM_LINK_NET]);
+  lcomm_exchange_cost straight = {others, 1, others * (size / (uint64_t)topo->size)};
+  return topo->nodes > 1 && weight_of_cost(doubling_gather(parties_of(topo), size), fixed) <
+                                weight_of_cost(straight, fixed);
 }
 
 /* ------------------------------------------------------------------ bytes */
@@ -143,6 +167,9 @@ static double net_rounds(const lcomm_plan *plan, const lcomm_topo *topo) {
     parties = plan->shape.by_racks ? topo->racks.count : parties;
     return (double)lcomm_exchange_cost_of(plan->shape.exchange, parties, 0).rounds +
            (plan->shape.by_racks ? 2 : 0);
+  }
+  if (plan->shape.exchange == LCOMM_EXCHANGE_DOUBLING) {
+    return (double)doubling_gather(parties_of(topo), 0).rounds;
   }
   bool around = plan->shape.exchange == LCOMM_EXCHANGE_RING || plan->shape.chunks > 1;
   return around ? topo->nodes - 1 : 1;

@@ -39,6 +39,10 @@ lcomm_exchange_cost lcomm_exchange_cost_of(lcomm_exchange_kind kind, int ranks, 
  * what a message, a round and a byte cost between them, where that was measured. */
 lcomm_exchange_kind lcomm_cheapest_exchange(const lcomm_link_cost *net, int ranks, uint64_t size);
 
+/* Does an all-gather of `size` bytes between nodes cost a rank less in log2 steps (Bruck) than
+ * straight to all nodes? */
+bool lcomm_gathers_by_doubling(const lcomm_topo *topo, uint64_t size);
+
 /* Float32 bytes that one core encodes or decodes in a nanosecond (GB/s), by stage;
  * 0: counts nothing. And what each payload costs besides. */
 typedef struct lcomm_codec_speeds {

@@ -17,6 +17,9 @@ static void describe_algorithm(lcomm_writer *w, const lcomm_plan *plan, const lc
     if (plan->shape.exchange == LCOMM_EXCHANGE_RING) {
       lcomm_write(w, ", a ring");
     }
+    if (plan->shape.exchange == LCOMM_EXCHANGE_DOUBLING) {
+      lcomm_write(w, ", in log2 steps");
+    }
     if (plan->shape.chunks > 1) {
       lcomm_write(w, ", a chain, %u chunks", plan->shape.chunks);
     }

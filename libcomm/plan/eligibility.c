@@ -232,7 +232,8 @@ lcomm_codec_spec lcomm_eligibility_codec(const lcomm_eligibility *eligibility,
 
 bool lcomm_eligibility_is_exact(const lcomm_format *format, lcomm_dtype dtype) {
   lcomm_format exact = lcomm_format_exact(dtype);
-  return format->codec == exact.codec && format->variant == exact.variant;
+  bool wide = format->codec->id == LCOMM_CODEC_NONE; /* float32 holds all of a 16-bit type */
+  return wide || (format->codec == exact.codec && format->variant == exact.variant);
 }
 
 /* --------------------------------------------------------------- choosing */

@@ -114,7 +114,7 @@ typedef struct lcomm_plan {
   lcomm_plan_auto automatic;
   bool checksum;
   lcomm_allreduce_shape shape; /* of an all-reduce; chunks of a broadcast, exchange (direct or
-                                  ring) of a reduce-scatter and an all-gather */
+                                  ring; doubling) of a reduce-scatter and an all-gather */
   lcomm_schedule schedule;     /* mine, linked and verified */
   lcomm_slot_size *slot_sizes; /* of each slot */
   uint64_t *segment_ends;

@@ -15,11 +15,9 @@
 #include "libcomm/plan/policy_match.h"
 
 enum {
-  SMALL_BYTES = 8 << 10,        /* up to here latency counts, not bytes */
-  SMALL_TOTAL_BYTES = 64 << 10, /* ... as long as a rank receives no more than this */
-  PAIR_BYTES = 32 << 10,        /* up to here two ranks take one round instead of two */
-  LEADERS_GATHER_MAX = 8,       /* nodes whose leaders all exchange everything */
-  RING_HOP_BYTES = 64 << 10     /* smallest piece that a ring passes on between nodes */
+  GATHERED_BYTES = 64 << 10, /* of picked entries that a rank receives from all others at most */
+  PAIR_BYTES = 32 << 10,     /* up to here two ranks take one round instead of two */
+  RING_HOP_BYTES = 64 << 10  /* smallest piece that a ring passes on between nodes */
 };
 
 /* Bits of an entry of top-k, and of a value of int8: above a density the latter are less. */
@@ -31,7 +29,7 @@ static lcomm_codec_spec exact_spec(lcomm_dtype dtype) {
 
 /* Partial sums travel as they are. Not so for 16-bit buffers: their exact
  * codec holds every contribution, but rounds a partial sum. */
-static bool keeps_sums(const lcomm_plan *plan, lcomm_stage stage) {
+bool lcomm_select_keeps_sums(const lcomm_plan *plan, lcomm_stage stage) {
   const lcomm_format *format = &plan->stages[stage].format;
   return format->codec->id == LCOMM_CODEC_NONE && !format->zstd;
 }
@@ -40,7 +38,7 @@ static bool keeps_sums(const lcomm_plan *plan, lcomm_stage stage) {
 static bool is_plain(const lcomm_plan *plan) {
   bool plain = true;
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
-    plain &= keeps_sums(plan, (lcomm_stage)i);
+    plain &= lcomm_select_keeps_sums(plan, (lcomm_stage)i);
   }
   return plain;
 }
@@ -105,13 +103,7 @@ static void exchange_size(const lcomm_plan *plan, const lcomm_topo *topo, int *r
   *count = plan->vector_count / shards;
 }
 
-/* `ranks`: from how many a rank receives everything. */
-static bool is_small(const lcomm_plan *plan, int ranks) {
-  uint64_t bytes = plan->vector_count * plan->element_size;
-  return bytes <= SMALL_BYTES && bytes * (uint64_t)ranks <= SMALL_TOTAL_BYTES;
-}
-
-static void say(lcomm_plan *plan, const char *more) {
+void lcomm_select_say(lcomm_plan *plan, const char *more) {
   size_t used = strlen(plan->reason);
   snprintf(plan->reason + used, sizeof(plan->reason) - used, "; %s", more);
 }
@@ -120,22 +112,22 @@ static void say(lcomm_plan *plan, const char *more) {
  * with the ranks, where the results of owners do not. */
 static bool gathers_little(const lcomm_plan *plan, lcomm_stage stage, int ranks, uint64_t count) {
   double entries = lcomm_plan_density(plan, stage, 0, plan->vector_count) * (double)count;
-  return (ranks - 1) * entries * ENTRY_BITS / 8 <= SMALL_TOTAL_BYTES;
+  return (ranks - 1) * entries * ENTRY_BITS / 8 <= GATHERED_BYTES;
 }
 
 static lcomm_exchange_kind choose_sparse(lcomm_plan *plan, lcomm_algorithm wanted,
                                          lcomm_stage stage, int ranks, uint64_t count) {
   if (wanted == LCOMM_ALGO_GATHER) {
-    say(plan, "gather by policy");
+    lcomm_select_say(plan, "gather by policy");
     return LCOMM_EXCHANGE_GATHER;
   }
   if (wanted == LCOMM_ALGO_AUTO && ranks == 2) {
-    say(plan, "two sides simply swap slots");
+    lcomm_select_say(plan, "two sides simply swap slots");
     return LCOMM_EXCHANGE_GATHER;
   }
   if (wanted == LCOMM_ALGO_AUTO && count < (uint64_t)ranks * LCOMM_TILE &&
       gathers_little(plan, stage, ranks, count)) {
-    say(plan, "too few elements for a tile per owner");
+    lcomm_select_say(plan, "too few elements for a tile per owner");
     return LCOMM_EXCHANGE_GATHER;
   }
   return LCOMM_EXCHANGE_SPARSE;
@@ -148,7 +140,7 @@ static lcomm_exchange_kind choose_sparse(lcomm_plan *plan, lcomm_algorithm wante
 static bool suits_ring(const lcomm_plan *plan, const lcomm_topo *topo, int ranks, uint64_t count,
                        lcomm_stage stage) {
   uint64_t piece_bytes = count * plan->element_size / (uint64_t)ranks;
-  return topo->nodes > 2 && ranks > 2 && keeps_sums(plan, stage) &&
+  return topo->nodes > 2 && ranks > 2 && lcomm_select_keeps_sums(plan, stage) &&
          lcomm_topo_smallest_node(topo) * topo->nodes == topo->size &&
          piece_bytes >= RING_HOP_BYTES;
 }
@@ -160,21 +152,29 @@ static bool moves_in_ring(const lcomm_plan *plan, const lcomm_topo *topo) {
   bool has_one = lcomm_collective_scatters(plan->collective) ||
                  plan->collective == LCOMM_COLLECTIVE_ALLGATHER ||
                  plan->collective == LCOMM_COLLECTIVE_ALLGATHERV;
-  return has_one && topo->nodes > 2 && keeps_sums(plan, LCOMM_STAGE_NET) && !plan->error_feedback &&
-         segment >= RING_HOP_BYTES;
+  return has_one && topo->nodes > 2 && lcomm_select_keeps_sums(plan, LCOMM_STAGE_NET) &&
+         !plan->error_feedback && segment >= RING_HOP_BYTES;
+}
+
+/* Short segments: few messages, and few links, for more bytes. */
+static bool gathers_by_doubling(const lcomm_plan *plan, const lcomm_topo *topo) {
+  bool gathers = plan->collective == LCOMM_COLLECTIVE_ALLGATHER ||
+                 plan->collective == LCOMM_COLLECTIVE_ALLGATHERV;
+  return gathers && lcomm_gathers_by_doubling(topo, plan->vector_count * plan->element_size);
 }
 
 /* A message between hosts costs a rank some 15 us of its processor over TCP, whatever its
  * size, so a few partners may beat all peers. Partial sums must travel as they are. */
-static bool suits_pairs(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_stage stage) {
-  return topo->nodes >= LCOMM_PAIRS_NODES_MIN && keeps_sums(plan, stage);
+bool lcomm_select_suits_pairs(const lcomm_plan *plan, const lcomm_topo *topo, lcomm_stage stage) {
+  return topo->nodes >= LCOMM_PAIRS_NODES_MIN && lcomm_select_keeps_sums(plan, stage);
 }
 
-static lcomm_exchange_kind choose_cheapest(lcomm_plan *plan, const lcomm_topo *topo, int ranks,
-                                           uint64_t size) {
+lcomm_exchange_kind lcomm_select_cheapest(lcomm_plan *plan, const lcomm_topo *topo, int ranks,
+                                          uint64_t size) {
   lcomm_exchange_kind kind = lcomm_cheapest_exchange(&topo->cost[LCOMM_LINK_NET], ranks, size);
   bool pairs = kind == LCOMM_EXCHANGE_DOUBLING || kind == LCOMM_EXCHANGE_HALVING;
-  say(plan, pairs ? "exact sums go from pair to pair" : "a peer or two more cost less than rounds");
+  lcomm_select_say(plan, pairs ? "exact sums go from pair to pair"
+                               : "a peer or two more cost less than rounds");
   return kind;
 }
 
@@ -192,11 +192,12 @@ static bool choose_named(lcomm_plan *plan, lcomm_algorithm wanted, lcomm_stage s
       [LCOMM_ALGO_DOUBLING] = {LCOMM_EXCHANGE_DOUBLING, true, "doubling by policy"},
       [LCOMM_ALGO_HALVING] = {LCOMM_EXCHANGE_HALVING, true, "halving by policy"},
   };
-  if (wanted == LCOMM_ALGO_AUTO || (named[wanted].sums_travel && !keeps_sums(plan, stage))) {
+  if (wanted == LCOMM_ALGO_AUTO ||
+      (named[wanted].sums_travel && !lcomm_select_keeps_sums(plan, stage))) {
     return false;
   }
   *kind = named[wanted].kind;
-  say(plan, named[wanted].why);
+  lcomm_select_say(plan, named[wanted].why);
   return true;
 }
 
@@ -208,68 +209,27 @@ static lcomm_exchange_kind choose_dense(lcomm_plan *plan, lcomm_algorithm wanted
     return named;
   }
   if (suits_ring(plan, topo, ranks, count, stage)) {
-    say(plan, "long exact pieces between nodes go around a ring");
+    lcomm_select_say(plan, "long exact pieces between nodes go around a ring");
     return LCOMM_EXCHANGE_RING;
   }
-  if (ranks >= LCOMM_PAIRS_NODES_MIN && suits_pairs(plan, topo, stage)) {
-    return choose_cheapest(plan, topo, ranks, count * plan->element_size);
+  if (ranks >= LCOMM_PAIRS_NODES_MIN && lcomm_select_suits_pairs(plan, topo, stage)) {
+    return lcomm_select_cheapest(plan, topo, ranks, count * plan->element_size);
   }
-  if (is_small(plan, topo->size)) {
-    say(plan, "small, one round");
+  if (lcomm_select_is_small(plan, topo->size)) {
+    lcomm_select_say(plan, "small, one round");
     return LCOMM_EXCHANGE_GATHER;
   }
   if (!lcomm_eligibility_is_exact(&plan->stages[stage].format, plan->dtype) && ranks == 2) {
-    say(plan, "two sides, one quantisation, one round");
+    lcomm_select_say(plan, "two sides, one quantisation, one round");
     return LCOMM_EXCHANGE_GATHER;
   }
   /* Each sends as many bytes as in two rounds, and sums twice as many: inside a host it
    * takes four fifths of the time at 16 KiB, and as long at 64 KiB. */
   if (ranks == 2 && count * plan->element_size <= PAIR_BYTES) {
-    say(plan, "two sides, one round");
+    lcomm_select_say(plan, "two sides, one round");
     return LCOMM_EXCHANGE_GATHER;
   }
   return LCOMM_EXCHANGE_DIRECT;
-}
-
-static int largest_node(const lcomm_topo *topo) {
-  int largest = 0;
-  for (int i = 0; i < topo->nodes; i++) {
-    largest = topo->node_size[i] > largest ? topo->node_size[i] : largest;
-  }
-  return largest;
-}
-
-/* A message between hosts costs more than all inside them, so one rank of each
- * node speaks for it. Only where partial results travel as they are: 16-bit sums
- * would be rounded on the way, where a gather of all ranks rounds them once. */
-static bool suits_leaders(const lcomm_plan *plan, const lcomm_topo *topo) {
-  int leaders = topo->nodes < LEADERS_GATHER_MAX ? topo->nodes : LEADERS_GATHER_MAX;
-  return topo->nodes > 1 && topo->nodes < topo->size && (plan->plain || plan->op != LCOMM_SUM) &&
-         is_small(plan, largest_node(topo) + leaders);
-}
-
-static void choose_leaders(lcomm_plan *plan, const lcomm_topo *topo) {
-  bool few = topo->nodes <= LEADERS_GATHER_MAX;
-  plan->shape.hierarchical = plan->shape.leaders = true;
-  plan->shape.exchange = few ? LCOMM_EXCHANGE_GATHER : LCOMM_EXCHANGE_DIRECT;
-  say(plan, "small, one rank speaks for its node");
-  if (suits_pairs(plan, topo, LCOMM_STAGE_NET)) {
-    plan->shape.exchange =
-        choose_cheapest(plan, topo, topo->nodes, plan->vector_count * plan->element_size);
-  }
-  plan->shape.tells_sum = plan->shape.exchange != LCOMM_EXCHANGE_DIRECT;
-}
-
-static void choose_barrier(lcomm_plan *plan, const lcomm_topo *topo) {
-  enum { ONE_ROUND_RANKS = 16 }; /* inside a node up to so many all tell all */
-  if (topo->nodes > 1 && topo->nodes < topo->size) {
-    choose_leaders(plan, topo);
-  } else if (topo->nodes >= LCOMM_PAIRS_NODES_MIN) {
-    plan->shape.exchange = choose_cheapest(plan, topo, topo->size, plan->element_size);
-  } else {
-    plan->shape.exchange =
-        topo->size <= ONE_ROUND_RANKS ? LCOMM_EXCHANGE_GATHER : LCOMM_EXCHANGE_DIRECT;
-  }
 }
 
 /* Servers sum tensors; plans are for all else. */
@@ -292,7 +252,7 @@ static void choose_exchange(lcomm_plan *plan, const lcomm_policy *policy, const 
 static void choose_result(lcomm_plan *plan, lcomm_stage stage) {
   if (plan->shape.exchange == LCOMM_EXCHANGE_SPARSE &&
       lcomm_plan_density(plan, stage, 0, plan->vector_count) > INT8_BITS / ENTRY_BITS) {
-    say(plan, "at this density a dense int8 result is smaller");
+    lcomm_select_say(plan, "at this density a dense int8 result is smaller");
     plan->stages[LCOMM_STAGE_RESULT] =
         (lcomm_codec_spec){.format = lcomm_format_of(&lcomm_codec_int8), .error_feedback = true};
   }
@@ -322,17 +282,20 @@ static void choose_racks(lcomm_plan *plan, const lcomm_topo *topo, lcomm_stage s
   const char *why = why_not_by_racks(plan, topo, stage);
   plan->shape.by_racks = !why;
   plan->shape.hierarchical |= !why;
-  say(plan, why ? why : "inside each rack first, then between racks");
+  lcomm_select_say(plan, why ? why : "inside each rack first, then between racks");
 }
 
 static void choose_shape(lcomm_plan *plan, const lcomm_policy *policy, const lcomm_topo *topo,
                          lcomm_stage stage) {
   bool automatic = wanted_by(policy) == LCOMM_ALGO_AUTO;
-  if (automatic && suits_leaders(plan, topo)) {
-    choose_leaders(plan, topo);
+  if (automatic) {
+    lcomm_select_widen_short(plan, topo);
+  }
+  if (automatic && lcomm_select_suits_leaders(plan, topo)) {
+    lcomm_select_leaders(plan, topo);
     return;
   }
-  bool small = automatic && is_small(plan, topo->size);
+  bool small = automatic && lcomm_select_is_small(plan, topo->size);
   plan->shape.hierarchical = topo->nodes > 1 && topo->nodes < topo->size && !small;
   if (topo->racks.count > 1 && !small) {
     choose_racks(plan, topo, stage);
@@ -346,7 +309,7 @@ void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
   choose_codecs(plan, request, policy, topo);
   plan->shape.chunks = 1;
   if (plan->collective == LCOMM_COLLECTIVE_BARRIER) {
-    choose_barrier(plan, topo);
+    lcomm_select_barrier(plan, topo);
     return;
   }
   if (plan->collective == LCOMM_COLLECTIVE_BROADCAST) {
@@ -354,14 +317,17 @@ void lcomm_plan_select(lcomm_plan *plan, const lcomm_plan_request *request,
   }
   if (moves_in_ring(plan, topo)) {
     plan->shape.exchange = LCOMM_EXCHANGE_RING;
+  } else if (gathers_by_doubling(plan, topo)) {
+    plan->shape.exchange = LCOMM_EXCHANGE_DOUBLING;
   }
   if (plan->collective != LCOMM_COLLECTIVE_ALLREDUCE) {
     return;
   }
   if (request->shape) {
     plan->shape = *request->shape;
+    lcomm_select_widen_for(plan, request->shape);
     if (topo->racks.count > 1 && plan->automatic.allowed) {
-      say(plan, why_not_by_racks(plan, topo, stage));
+      lcomm_select_say(plan, why_not_by_racks(plan, topo, stage));
     }
   } else {
     choose_shape(plan, policy, topo, stage);

@@ -60,8 +60,9 @@ lcomm_status lcomm_reduce_scatter_build(lcomm_schedule *schedule, const lcomm_to
  * smaller nodes). It passes that segment of an all-gather on, too. */
 int lcomm_reduce_scatter_collector(const lcomm_topo *topo, int node, int owner);
 
-/* Segments and kind likewise: that of rank r goes to everyone, once to each node, then inside the
- * nodes. */
+/* Segments likewise: that of rank r goes to everyone. Around a ring of the nodes; doubling: in log2
+ * steps, in which first ranks of nodes tell each other all that they have (Bruck), then inside the
+ * nodes; any other kind: straight, once to each node, then inside the nodes. */
 lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo, uint64_t count,
                                    const uint64_t *part_counts, lcomm_exchange_kind kind);
 
@@ -79,6 +80,9 @@ lcomm_status lcomm_broadcast_build(lcomm_schedule *schedule, const lcomm_topo *t
 /* Does a node learn a sum of the hierarchical form in the pieces in which it came from other nodes?
  * Else one rank of it sends the sum that it holds. */
 bool lcomm_allreduce_forwards(const lcomm_topo *topo, const lcomm_allreduce_shape *shape);
+
+/* Are the ranks of each node neighbours, in the order of the nodes? */
+bool lcomm_topo_nodes_in_row(const lcomm_topo *topo);
 
 /* Number of shards of the hierarchical form without leaders. */
 int lcomm_topo_smallest_node(const lcomm_topo *topo);

@@ -193,6 +193,8 @@ static lcomm_status build_allgather(lcomm_schedule *schedule, const lcomm_topo *
 
 lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *topo, uint64_t count,
                                    const uint64_t *part_counts, lcomm_exchange_kind kind) {
-  lcomm_parts_build *build = kind == LCOMM_EXCHANGE_RING ? lcomm_allgather_ring : build_allgather;
+  lcomm_parts_build *build = kind == LCOMM_EXCHANGE_RING       ? lcomm_allgather_ring
+                             : kind == LCOMM_EXCHANGE_DOUBLING ? lcomm_allgather_bruck
+                                                               : build_allgather;
   return build_of_parts(schedule, topo, count, part_counts, build);
 }

@@ -3,9 +3,9 @@
 #ifndef LCOMM_SCHED_MOVE_PARTS_H
 #define LCOMM_SCHED_MOVE_PARTS_H
 
-/* What builders of reduce-scatter and all-gather share (move.c, move_ring.c). Part r of the vector
- * is rank r's: elements begins[r] up to begins[r + 1]. On each node one rank is a part's collector:
- * lcomm_reduce_scatter_collector(). */
+/* What builders of reduce-scatter and all-gather share (move.c, move_ring.c, move_bruck.c). Part r
+ * of the vector is rank r's: elements begins[r] up to begins[r + 1]. On each node one rank is a
+ * part's collector: lcomm_reduce_scatter_collector(). */
 
 #include "libcomm/sched/builders.h"
 
@@ -14,6 +14,9 @@ typedef lcomm_status lcomm_parts_build(lcomm_schedule *schedule, const lcomm_top
 
 /* Around a ring of the nodes: its collectors pass a part on. */
 lcomm_parts_build lcomm_reduce_scatter_ring, lcomm_allgather_ring;
+
+/* In log2 steps of what nodes have, or all ranks. */
+lcomm_parts_build lcomm_allgather_bruck;
 
 static inline lcomm_span lcomm_part_of(const uint64_t *begins, int rank) {
   return lcomm_span_whole(begins[rank], begins[rank + 1] - begins[rank]);

@@ -96,6 +96,8 @@ static void run_moves(const world_shape *shape, uint64_t count, unsigned stride)
     collective what = {(collective_kind)kind, count, .part_counts = parts,
                        .shape = {.exchange = LCOMM_EXCHANGE_RING}};
     run(shape, &what, stride);
+    what.shape.exchange = LCOMM_EXCHANGE_DOUBLING; /* of a reduce-scatter: straight */
+    run(shape, &what, stride);
   }
 }
 

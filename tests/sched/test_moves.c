@@ -172,10 +172,70 @@ static void segments_arrive_around_a_ring(void **state) {
       (collective){ALLGATHER, .count = 3, .shape = {.exchange = LCOMM_EXCHANGE_RING}});
 }
 
+static void segments_arrive_in_log2_steps(void **state) {
+  (void)state;
+  run_on_all_worlds(
+      (collective){ALLGATHER, .count = 3, .shape = {.exchange = LCOMM_EXCHANGE_DOUBLING}});
+}
+
+/* Then all ranks are parties, and more than one of a node hears of other nodes. */
+static void run_in_turn(world_shape shape, const collective *what) {
+  for (unsigned variant = 0; variant < 8; variant++) {
+    char why[256] = "";
+    sim_world world;
+    sim_options options = exact_options_of(variant);
+    assert_int_equal(sim_world_make_in_turn(&world, shape.sizes, shape.nodes), 0);
+    build_schedules(&world, what);
+    sim_fill_labels(&world);
+    check(sim_run(&world, &options, why, sizeof(why)), why);
+    for (int rank = 0; rank < world.size; rank++) {
+      check_rank(&world, rank, what);
+    }
+    sim_world_free(&world);
+  }
+}
+
+static void segments_of_scattered_nodes_arrive_in_log2_steps(void **state) {
+  (void)state;
+  for (int exchange = LCOMM_EXCHANGE_DIRECT; exchange <= LCOMM_EXCHANGE_DOUBLING; exchange++) {
+    collective what = {ALLGATHER, .count = 3, .shape = {.exchange = (lcomm_exchange_kind)exchange}};
+    run_in_turn(even_world(3, 3), &what);
+    run_in_turn(even_world(4, 2), &what);
+    for (size_t i = 0; i < UNEVEN_WORLDS; i++) {
+      run_in_turn(uneven_worlds[i], &what);
+    }
+  }
+}
+
+/* So are all links of log2 steps: peers are a power of two away, and nodes have one rank that
+ * leaves them. */
+static void log2_steps_need_few_peers(void **state) {
+  (void)state;
+  static const int nodes[] = {2, 7, 8, 12, 64}, each[] = {3, 1, 2, 4, 1}, most[] = {2, 6, 6, 8, 12};
+  for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+    sim_world world;
+    world_shape shape = even_world(nodes[i], each[i]);
+    build_world(
+        &world, &shape,
+        &(collective){ALLGATHER, .count = 1, .shape = {.exchange = LCOMM_EXCHANGE_DOUBLING}});
+    for (int rank = 0; rank < world.size; rank++) {
+      const lcomm_schedule *schedule = &world.schedules[rank];
+      int peers = 0, home = world.topo.node[rank];
+      for (int peer = 0; peer < world.size; peer++) {
+        bool far = world.topo.node[peer] != home;
+        peers += far && schedule->sent_to[peer] + schedule->received_from[peer] > 0;
+      }
+      assert_true(peers <= (world.topo.local[rank] == 0 ? most[i] : 0));
+    }
+    sim_world_free(&world);
+  }
+}
+
 static void uneven_parts_arrive_everywhere(void **state) {
   (void)state;
   run_uneven(ALLGATHERV, LCOMM_EXCHANGE_DIRECT);
   run_uneven(ALLGATHERV, LCOMM_EXCHANGE_RING);
+  run_uneven(ALLGATHERV, LCOMM_EXCHANGE_DOUBLING);
 }
 
 static void uneven_parts_are_summed_on_their_ranks(void **state) {
@@ -304,6 +364,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(segments_arrive_everywhere),
     cmocka_unit_test(segments_are_summed_around_a_ring),
     cmocka_unit_test(segments_arrive_around_a_ring),
+    cmocka_unit_test(segments_arrive_in_log2_steps),
+    cmocka_unit_test(segments_of_scattered_nodes_arrive_in_log2_steps),
+    cmocka_unit_test(log2_steps_need_few_peers),
     cmocka_unit_test(uneven_parts_arrive_everywhere),
     cmocka_unit_test(uneven_parts_are_summed_on_their_ranks),
     cmocka_unit_test(all_to_all_turns_the_matrix),

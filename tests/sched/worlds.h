@@ -125,10 +125,9 @@ static inline void make_world(sim_world *world, const world_shape *shape) {
 }
 
 /* The schedules of all ranks: built, linked for exact stages, and verified. */
-static inline void build_world(sim_world *world, const world_shape *shape, const collective *what) {
+static inline void build_schedules(sim_world *world, const collective *what) {
   lcomm_why why;
   bool copies[LCOMM_STAGE_COUNT] = {true, true, true, true};
-  make_world(world, shape);
   for (int rank = 0; rank < world->size; rank++) {
     lcomm_schedule *schedule = &world->schedules[rank];
     uint64_t count = vector_count(what, world->size);
@@ -139,6 +138,11 @@ static inline void build_world(sim_world *world, const world_shape *shape, const
   if (lcomm_schedule_verify_all(world->schedules, world->size, &why) != LCOMM_OK) {
     fail_msg("%s", why.text);
   }
+}
+
+static inline void build_world(sim_world *world, const world_shape *shape, const collective *what) {
+  make_world(world, shape);
+  build_schedules(world, what);
 }
 
 /* Options number `variant` of 8: eager or rendezvous (1), exact or lossy

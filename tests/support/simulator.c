@@ -10,35 +10,43 @@
 
 #include "kernels/stripe.h"
 #include "tests/support/reference_linker.h"
+#include "tests/support/simulator_post.h"
 
 typedef struct sim_slot {
   sim_element *elements; /* NULL while unwritten, or a window into the vector */
   bool written, window;
 } sim_slot;
 
+/* A step that can be moved: it is ready, or its message is there. */
+typedef struct sim_move {
+  int rank;
+  uint32_t step;
+} sim_move;
+
+typedef struct sim_moves {
+  sim_move *list;
+  size_t count;
+} sim_moves;
+
 typedef struct sim_rank {
   sim_slot *slots;
   uint32_t *waiting;
   char *state; /* per step: see below */
   uint32_t left;
-  int far_sends; /* posted and not met yet */
+  int far_sends;   /* posted and not met yet */
+  uint32_t *turns; /* sends that wait for their turn */
+  uint32_t turns_count;
 } sim_rank;
 
 enum { STATE_WAITING, STATE_READY, STATE_POSTED, STATE_OVER };
-
-typedef struct sim_mail { /* an eager message that was sent */
-  int from, to;
-  uint32_t message;
-  uint64_t count;
-  sim_element *elements;
-  struct sim_mail *next;
-} sim_mail;
 
 typedef struct sim_state {
   sim_world *world;
   const sim_options *options;
   sim_rank *ranks;
-  sim_mail *mail;
+  sim_posts posts;
+  sim_moves moves, held; /* of the rank that does nothing yet */
+  bool with_held;
   uint64_t random;
   char *why;
   size_t why_size;
@@ -157,11 +165,11 @@ static void run_reduce(sim_state *s, int rank, uint32_t index, const lcomm_step 
     }
     for (uint64_t i = 0; i < count; i++) {
       sim_element part = slot ? slot->elements[i] : *vector_at(s, rank, step->span, i);
-      if (sum[i].ranks & part.ranks) {
+      if (s->world->size <= SIM_RANKS_OF_BITS && (sum[i].ranks & part.ranks)) {
         fail(s, rank, index, "counts a rank twice");
         break;
       }
-      sum[i].ranks |= part.ranks;
+      sum[i].ranks += part.ranks;
       sum[i].value += part.value;
     }
   }
@@ -173,6 +181,12 @@ static void run_reduce(sim_state *s, int rank, uint32_t index, const lcomm_step 
 
 /* -------------------------------------------------------------- messages */
 
+static void add_move(sim_state *s, int rank, uint32_t step) {
+  bool aside = rank == s->options->held_rank && !s->with_held;
+  sim_moves *moves = aside ? &s->held : &s->moves;
+  moves->list[moves->count++] = (sim_move){rank, step};
+}
+
 static void finish(sim_state *s, int rank, uint32_t index) {
   const lcomm_schedule *schedule = &s->world->schedules[rank];
   const lcomm_step *step = &schedule->steps[index];
@@ -182,6 +196,7 @@ static void finish(sim_state *s, int rank, uint32_t index) {
     uint32_t later = schedule->next[step->next_first + i];
     if (--s->ranks[rank].waiting[later] == 0) {
       s->ranks[rank].state[later] = STATE_READY;
+      add_move(s, rank, later);
     }
   }
 }
@@ -202,69 +217,70 @@ static void count_far(sim_state *s, int rank, const lcomm_step *step) {
   }
 }
 
+/* A message that both sides have posted can be delivered. */
+static void meet(sim_state *s, const sim_post *post) {
+  if (post->send != SIM_NO_STEP && post->receive != SIM_NO_STEP) {
+    add_move(s, post->to, post->receive);
+  }
+}
+
 static void post_send(sim_state *s, int rank, uint32_t index, const lcomm_step *step) {
   sim_slot *slot = readable(s, rank, index, step->slot);
+  sim_post *post = sim_posts_find(&s->posts, rank, step->peer, step->message);
   if (!slot) {
     return;
   }
   count_far(s, rank, step);
+  post->send = index;
+  post->count = s->world->schedules[rank].slots[step->slot].count;
+  meet(s, post);
   if (s->options->rendezvous) {
     s->ranks[rank].state[index] = STATE_POSTED;
     s->ranks[rank].far_sends += is_far(s, rank, step);
     return;
   }
-  sim_mail *mail = calloc(1, sizeof *mail);
-  mail->from = rank;
-  mail->to = step->peer;
-  mail->message = step->message;
-  mail->count = s->world->schedules[rank].slots[step->slot].count;
-  mail->elements = calloc(mail->count + 1, sizeof(sim_element));
-  memcpy(mail->elements, slot->elements, mail->count * sizeof(sim_element));
-  mail->next = s->mail;
-  s->mail = mail;
+  post->mail = calloc(post->count + 1, sizeof(sim_element));
+  memcpy(post->mail, slot->elements, post->count * sizeof(sim_element));
   finish(s, rank, index);
 }
 
-static bool deliver(sim_state *s, int rank, uint32_t index, const sim_element *elements,
-                    uint64_t count) {
-  const lcomm_step *step = step_at(s, rank, index);
-  if (count != s->world->schedules[rank].slots[step->slot].count) {
+static void post_receive(sim_state *s, int rank, uint32_t index, const lcomm_step *step) {
+  sim_post *post = sim_posts_find(&s->posts, step->peer, rank, step->message);
+  take_memory(s, rank, step->slot);
+  s->ranks[rank].state[index] = STATE_POSTED;
+  post->receive = index;
+  meet(s, post);
+}
+
+/* A message of the sender is over: those that waited for their turn may go. */
+static void end_send(sim_state *s, int rank, uint32_t index) {
+  sim_rank *it = &s->ranks[rank];
+  it->far_sends -= is_far(s, rank, step_at(s, rank, index));
+  while (it->turns_count > 0) {
+    add_move(s, rank, it->turns[--it->turns_count]);
+  }
+  finish(s, rank, index);
+}
+
+/* Both sides are there. */
+static void deliver(sim_state *s, int rank, uint32_t index, const lcomm_step *step) {
+  sim_post *post = sim_posts_find(&s->posts, step->peer, rank, step->message);
+  const sim_element *elements = post->mail;
+  if (post->count != s->world->schedules[rank].slots[step->slot].count) {
     fail(s, rank, index, "receives a message of another size");
-    return false;
+    return;
+  }
+  if (s->options->rendezvous) {
+    elements = s->ranks[post->from].slots[step_at(s, post->from, post->send)->slot].elements;
   }
   write_slot(s, rank, step->slot, elements);
+  post->over = true;
+  free(post->mail);
+  post->mail = NULL;
   finish(s, rank, index);
-  return true;
-}
-
-static bool receive_mail(sim_state *s, int rank, uint32_t index, const lcomm_step *step) {
-  for (sim_mail **link = &s->mail; *link; link = &(*link)->next) {
-    sim_mail *mail = *link;
-    if (mail->to == rank && mail->from == step->peer && mail->message == step->message) {
-      *link = mail->next;
-      bool good = deliver(s, rank, index, mail->elements, mail->count);
-      free(mail->elements);
-      free(mail);
-      return good;
-    }
+  if (s->options->rendezvous) {
+    end_send(s, post->from, post->send);
   }
-  return false;
-}
-
-static bool meet_sender(sim_state *s, int rank, uint32_t index, const lcomm_step *step) {
-  const lcomm_schedule *sender = &s->world->schedules[step->peer];
-  for (uint32_t i = 0; i < sender->step_count; i++) {
-    const lcomm_step *send = &sender->steps[i];
-    if (s->ranks[step->peer].state[i] == STATE_POSTED && send->kind == LCOMM_STEP_SEND &&
-        send->peer == rank && send->message == step->message) {
-      bool good = deliver(s, rank, index, s->ranks[step->peer].slots[send->slot].elements,
-                          sender->slots[send->slot].count);
-      s->ranks[step->peer].far_sends -= is_far(s, step->peer, send);
-      finish(s, step->peer, i);
-      return good;
-    }
-  }
-  return false;
 }
 
 /* ------------------------------------------------------------------ loop */
@@ -285,44 +301,39 @@ static void start_step(sim_state *s, int rank, uint32_t index) {
     post_send(s, rank, index, step);
     return;
   case LCOMM_STEP_RECV:
-    take_memory(s, rank, step->slot);
-    s->ranks[rank].state[index] = STATE_POSTED;
+    post_receive(s, rank, index, step);
     return;
   }
   finish(s, rank, index);
 }
 
-/* Try to move one step of one rank, looking from a random place on. */
-static bool move_rank(sim_state *s, int rank) {
-  uint32_t steps = s->world->schedules[rank].step_count;
-  uint32_t from = steps ? (uint32_t)(draw(s) % steps) : 0;
-  for (uint32_t k = 0; k < steps; k++) {
-    uint32_t index = (from + k) % steps;
-    char state = s->ranks[rank].state[index];
-    const lcomm_step *step = step_at(s, rank, index);
-    if (state == STATE_READY && !must_wait(s, rank, step)) {
-      start_step(s, rank, index);
-      return true;
-    }
-    if (state == STATE_POSTED && step->kind == LCOMM_STEP_RECV &&
-        (s->options->rendezvous ? meet_sender(s, rank, index, step)
-                                : receive_mail(s, rank, index, step))) {
-      return true;
-    }
+static void move_step(sim_state *s, sim_move move) {
+  sim_rank *rank = &s->ranks[move.rank];
+  const lcomm_step *step = step_at(s, move.rank, move.step);
+  if (rank->state[move.step] == STATE_POSTED) {
+    deliver(s, move.rank, move.step, step);
+  } else if (must_wait(s, move.rank, step)) {
+    rank->turns[rank->turns_count++] = move.step;
+  } else {
+    start_step(s, move.rank, move.step);
   }
-  return false;
 }
 
-static bool move_any(sim_state *s, bool with_held) {
-  int size = s->world->size;
-  int from = (int)(draw(s) % (uint64_t)size);
-  for (int k = 0; k < size; k++) {
-    int rank = (from + k) % size;
-    if ((rank != s->options->held_rank || with_held) && move_rank(s, rank)) {
-      return true;
-    }
+/* Move steps that are drawn, until none can be moved. */
+static void move_all(sim_state *s) {
+  while (!s->failed && s->moves.count > 0) {
+    size_t drawn = draw(s) % s->moves.count;
+    sim_move move = s->moves.list[drawn];
+    s->moves.list[drawn] = s->moves.list[--s->moves.count];
+    move_step(s, move);
   }
-  return false;
+}
+
+static void release_held(sim_state *s) {
+  s->with_held = true;
+  for (size_t i = 0; i < s->held.count; i++) {
+    s->moves.list[s->moves.count++] = s->held.list[i];
+  }
 }
 
 static int ranks_over(const sim_state *s) {
@@ -354,7 +365,7 @@ static void link_rank(sim_state *s, int rank) {
   }
   if (lcomm_schedule_link(schedule, copies) != LCOMM_OK) {
     fail(s, rank, 0, "cannot be linked");
-  } else if (!reference_links_alike(schedule, copies)) {
+  } else if (s->world->size <= SIM_RANKS_OF_BITS && !reference_links_alike(schedule, copies)) {
     fail(s, rank, 0, "is linked unlike the reference");
   }
   if (rank == 0 && s->options->lost_tie > 0) {
@@ -368,6 +379,7 @@ static void prepare_rank(sim_state *s, int rank) {
   it->slots = calloc((size_t)schedule->slot_count + 1, sizeof *it->slots);
   it->waiting = calloc((size_t)schedule->step_count + 1, sizeof *it->waiting);
   it->state = calloc((size_t)schedule->step_count + 1, 1);
+  it->turns = calloc((size_t)schedule->step_count + 1, sizeof *it->turns);
   it->left = schedule->step_count;
   for (uint32_t i = 0; i < schedule->slot_count; i++) {
     it->slots[i].window = schedule->slots[i].alias.count > 0;
@@ -378,24 +390,28 @@ static void prepare_rank(sim_state *s, int rank) {
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     it->waiting[i] = schedule->steps[i].waits_for;
     it->state[i] = it->waiting[i] == 0 ? STATE_READY : STATE_WAITING;
+    if (it->waiting[i] == 0) {
+      add_move(s, rank, i);
+    }
   }
 }
 
 static void prepare(sim_state *s) {
+  size_t steps = 1;
   s->ranks = calloc((size_t)s->world->size, sizeof *s->ranks);
   for (int rank = 0; rank < s->world->size; rank++) {
     link_rank(s, rank);
+    steps += s->world->schedules[rank].step_count;
+  }
+  s->moves.list = calloc(steps, sizeof *s->moves.list);
+  s->held.list = calloc(steps, sizeof *s->held.list);
+  sim_posts_make(&s->posts, s->world);
+  for (int rank = 0; rank < s->world->size; rank++) {
     prepare_rank(s, rank);
   }
 }
 
 static void clean_up(sim_state *s) {
-  while (s->mail) {
-    sim_mail *next = s->mail->next;
-    free(s->mail->elements);
-    free(s->mail);
-    s->mail = next;
-  }
   for (int rank = 0; rank < s->world->size; rank++) {
     for (uint32_t i = 0; i < s->world->schedules[rank].slot_count; i++) {
       if (!s->ranks[rank].slots[i].window) {
@@ -404,9 +420,13 @@ static void clean_up(sim_state *s) {
     }
     free(s->ranks[rank].slots);
     free(s->ranks[rank].waiting);
+    free(s->ranks[rank].turns);
     free(s->ranks[rank].state);
   }
   free(s->ranks);
+  free(s->moves.list);
+  free(s->held.list);
+  sim_posts_free(&s->posts);
 }
 
 int sim_run(sim_world *world, const sim_options *options, char *why, size_t size) {
@@ -417,11 +437,10 @@ int sim_run(sim_world *world, const sim_options *options, char *why, size_t size
                  .why_size = size};
   world->far_elements = 0;
   prepare(&s);
-  while (!s.failed && move_any(&s, false)) {
-  }
+  move_all(&s);
   world->over_before_held = options->held_rank >= 0 ? ranks_over(&s) : 0;
-  while (!s.failed && move_any(&s, true)) {
-  }
+  release_held(&s);
+  move_all(&s);
   for (int rank = 0; rank < world->size && !s.failed; rank++) {
     for (uint32_t i = 0; i < world->schedules[rank].step_count; i++) {
       if (s.ranks[rank].state[i] != STATE_OVER) {
@@ -430,8 +449,9 @@ int sim_run(sim_world *world, const sim_options *options, char *why, size_t size
       }
     }
   }
-  if (!s.failed && s.mail) {
-    fail(&s, s.mail->from, 0, "a message was never received");
+  const sim_post *lost = s.failed ? NULL : sim_posts_lost(&s.posts);
+  if (lost) {
+    fail(&s, lost->from, lost->send, "the message was never received");
   }
   clean_up(&s);
   return s.failed ? -1 : 0;

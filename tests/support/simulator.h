@@ -3,16 +3,19 @@
 #ifndef LCOMM_TESTS_SIMULATOR_H
 #define LCOMM_TESTS_SIMULATOR_H
 
-/* All ranks of one collective in one process. Every element carries the set
- * of ranks it has collected and a value; lossy stages round the value when
+/* All ranks of one collective in one process. Every element carries which
+ * ranks it has collected, and how often, and a value; lossy stages round the value when
  * they encode. Steps run in random order as far as the linker allows, and
  * messages are eager (copied when sent) or rendezvous (read from the slot
  * only when both sides are there), so a missing dependency shows. */
 
 #include "libcomm/sched/builders.h"
 
+/* Of so many ranks each is a bit, of more each a number of 64 random bits. */
+enum { SIM_RANKS_OF_BITS = 64 };
+
 typedef struct sim_element {
-  uint64_t ranks; /* bit per rank that is part of the sum */
+  uint64_t ranks; /* the sum of what stands for each rank that is part of the element */
   double value;
 } sim_element;
 
@@ -36,10 +39,16 @@ typedef struct sim_world {
 
 /* A world of nodes with the given numbers of ranks. 0 on success. */
 int sim_world_make(sim_world *world, const int *node_sizes, int nodes);
+/* The same, but neighbours in rank are on different nodes: the first rank of each, the second, ...
+ */
+int sim_world_make_in_turn(sim_world *world, const int *node_sizes, int nodes);
 void sim_world_free(sim_world *world);
 
 /* Its nodes are in racks: racks[node], from 1. 0 on success. */
 int sim_world_put_into_racks(sim_world *world, const int *racks);
+
+/* What stands for a rank. */
+uint64_t sim_token(const sim_world *world, int rank);
 
 /* Give rank r at element i the set {r} and a value that no rounding keeps. */
 void sim_fill_contributions(sim_world *world);
@@ -48,7 +57,7 @@ void sim_fill_contributions(sim_world *world);
 void sim_fill_labels(sim_world *world);
 double sim_label(int rank, uint64_t index);
 
-/* The set of all ranks. */
+/* All ranks, once each. */
 uint64_t sim_everyone(const sim_world *world);
 
 /* Link and run. Returns 0, or -1 with a sentence in why: a deadlock, a slot

@@ -11,7 +11,20 @@
 #include "libcomm/topo/topo_internal.h"
 #include "tests/support/simulator.h"
 
-int sim_world_make(sim_world *world, const int *node_sizes, int nodes) {
+/* The node of each rank: a row of ranks has one, or ranks have one in turn as long as it has room.
+ */
+static void find_nodes(const int *node_sizes, int nodes, bool in_turn, int size, int *node_of) {
+  for (int turn = 0, rank = 0; rank < size; turn++) {
+    for (int node = 0; node < nodes; node++) {
+      int ranks = in_turn ? turn < node_sizes[node] : turn == 0 ? node_sizes[node] : 0;
+      for (; ranks > 0; ranks--) {
+        node_of[rank++] = node;
+      }
+    }
+  }
+}
+
+static int make_world(sim_world *world, const int *node_sizes, int nodes, bool in_turn) {
   lcomm_why error;
   memset(world, 0, sizeof *world);
   for (int i = 0; i < nodes; i++) {
@@ -20,15 +33,24 @@ int sim_world_make(sim_world *world, const int *node_sizes, int nodes) {
   lcomm_identity *identities = calloc((size_t)world->size, sizeof *identities);
   world->schedules = calloc((size_t)world->size, sizeof *world->schedules);
   world->vectors = calloc((size_t)world->size, sizeof *world->vectors);
-  for (int node = 0, rank = 0; node < nodes; node++) {
-    for (int i = 0; i < node_sizes[node]; i++, rank++) {
-      snprintf(identities[rank].host, sizeof(identities[rank].host), "node%d", node);
-      identities[rank].host_hash = (uint64_t)node + 1;
-    }
+  int *node_of = calloc((size_t)world->size, sizeof *node_of);
+  find_nodes(node_sizes, nodes, in_turn, world->size, node_of);
+  for (int rank = 0; rank < world->size; rank++) {
+    snprintf(identities[rank].host, sizeof(identities[rank].host), "node%d", node_of[rank]);
+    identities[rank].host_hash = (uint64_t)node_of[rank] + 1;
   }
   lcomm_status status = lcomm_topo_create(identities, world->size, 0, &world->topo, &error);
+  free(node_of);
   free(identities);
   return status == LCOMM_OK ? 0 : -1;
+}
+
+int sim_world_make(sim_world *world, const int *node_sizes, int nodes) {
+  return make_world(world, node_sizes, nodes, false);
+}
+
+int sim_world_make_in_turn(sim_world *world, const int *node_sizes, int nodes) {
+  return make_world(world, node_sizes, nodes, true);
 }
 
 int sim_world_put_into_racks(sim_world *world, const int *racks) {
@@ -63,7 +85,7 @@ static void fill(sim_world *world, value_of_element *value_of) {
     free(world->vectors[rank]);
     world->vectors[rank] = calloc(count + 1, sizeof(sim_element));
     for (uint64_t i = 0; i < count; i++) {
-      world->vectors[rank][i] = (sim_element){UINT64_C(1) << rank, value_of(rank, i)};
+      world->vectors[rank][i] = (sim_element){sim_token(world, rank), value_of(rank, i)};
     }
   }
 }
@@ -84,16 +106,31 @@ void sim_fill_labels(sim_world *world) {
   fill(world, sim_label);
 }
 
+uint64_t sim_token(const sim_world *world, int rank) {
+  if (world->size <= SIM_RANKS_OF_BITS) {
+    return UINT64_C(1) << rank;
+  }
+  uint64_t mixed = ((uint64_t)rank + 1) * UINT64_C(0x9e3779b97f4a7c15);
+  mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
+  return mixed ^ mixed >> 31;
+}
+
 uint64_t sim_everyone(const sim_world *world) {
-  return world->size == 64 ? UINT64_MAX : (UINT64_C(1) << world->size) - 1;
+  uint64_t sum = 0;
+  for (int rank = 0; rank < world->size; rank++) {
+    sum += sim_token(world, rank);
+  }
+  return sum;
 }
 
 int sim_check_allreduce(const sim_world *world, char *why, size_t size) {
+  uint64_t everyone = sim_everyone(world);
   for (int rank = 0; rank < world->size; rank++) {
     for (uint64_t i = 0; i < world->schedules[rank].count; i++) {
       const sim_element *here = &world->vectors[rank][i], *first = &world->vectors[0][i];
-      if (here->ranks != sim_everyone(world)) {
-        snprintf(why, size, "rank %d, element %llu: the sum lacks a rank", rank,
+      if (here->ranks != everyone) {
+        snprintf(why, size, "rank %d, element %llu: the sum lacks a rank, or has one twice", rank,
                  (unsigned long long)i);
         return -1;
       }
@@ -110,7 +147,7 @@ int sim_check_allreduce(const sim_world *world, char *why, size_t size) {
 int sim_check_moved(const sim_world *world, int rank, uint64_t index, int from, uint64_t there,
                     char *why, size_t size) {
   const sim_element *here = &world->vectors[rank][index];
-  if (here->ranks == UINT64_C(1) << from && here->value == sim_label(from, there)) {
+  if (here->ranks == sim_token(world, from) && here->value == sim_label(from, there)) {
     return 0;
   }
   snprintf(why, size, "rank %d, element %llu: not element %llu of rank %d", rank,

@@ -60,6 +60,24 @@ static void short_sums_need_no_more_than_is_there(forked *self) {
   forked_destroy(self, comm);
 }
 
+/* Those of making a part and of another policy, too. */
+static void short_all_gathers_need_no_more_than_is_there(forked *self) {
+  lcomm_comm *comm = make_late(self, RANKS), *part = NULL;
+  int32_t parts[RANKS];
+  forked_fine(self, comm, lcomm_allgather(comm, &self->rank, parts, 1, LCOMM_INT32),
+              "the all-gather");
+  for (int i = 0; i < RANKS; i++) {
+    forked_require(self, parts[i] == i, "%d from %d", parts[i], i);
+  }
+  require_links(self, comm, AT_ONCE);
+  forked_fine(self, comm, lcomm_split(comm, self->rank % 2, 0, NULL, &part), "the split");
+  require_links(self, comm, AT_ONCE);
+  forked_destroy(self, part);
+  forked_fine(self, comm, lcomm_policy_set(comm, "net=bf16"), "the policy");
+  require_links(self, comm, AT_ONCE);
+  forked_destroy(self, comm);
+}
+
 /* Its node, and its counterpart on the other one. */
 static void plans_link_their_own_peers(forked *self) {
   lcomm_comm *comm = make_late(self, 2);
@@ -165,6 +183,7 @@ static void killed_rank_is_named_by_all(forked *self) {
 
 static const struct CMUnitTest tests[] = {
     UCX_TEST(short_sums_need_no_more_than_is_there, RANKS),
+    UCX_TEST(short_all_gathers_need_no_more_than_is_there, RANKS),
     UCX_TEST(plans_link_their_own_peers, RANKS),
     UCX_TEST(links_that_were_never_made_do_not_hold_up_the_end, RANKS),
     UCX_TEST(parts_of_a_communicator_have_links_of_their_own, RANKS),
