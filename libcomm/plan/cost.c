@@ -172,7 +172,7 @@ static double net_rounds(const lcomm_plan *plan, const lcomm_topo *topo) {
     return (double)doubling_gather(parties_of(topo), 0).rounds;
   }
   bool around = plan->shape.exchange == LCOMM_EXCHANGE_RING || plan->shape.chunks > 1;
-  return around ? topo->nodes - 1 : 1;
+  return around && topo->nodes > 1 ? topo->nodes - 1 : 1;
 }
 
 static void add_latency(const lcomm_plan *plan, const lcomm_topo *topo, const way *it,

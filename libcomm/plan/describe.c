@@ -21,7 +21,7 @@ static void describe_algorithm(lcomm_writer *w, const lcomm_plan *plan, const lc
       lcomm_write(w, ", in log2 steps");
     }
     if (plan->shape.chunks > 1) {
-      lcomm_write(w, ", a chain, %u chunks", plan->shape.chunks);
+      lcomm_write(w, ", a %s, %u chunks", topo->nodes > 1 ? "chain" : "tree", plan->shape.chunks);
     }
     lcomm_write(w, "\n");
     return;

@@ -17,7 +17,8 @@ enum {
   CHUNKS_MAX = 64,
   CHUNKS_TIMES_RANKS_MAX = 4096, /* every chunk has messages to every rank of the exchange */
   CHAIN_CHUNK_BYTES = 256 << 10, /* of a broadcast: on its way longer than the latency of a hop */
-  CHAIN_CHUNKS_MAX = 1024
+  TREE_CHUNK_BYTES = 1 << 20, /* ... inside a node, where a chunk costs ranks a turn to wait for */
+  BROADCAST_CHUNKS_MAX = 1024
 };
 
 static bool sends_whole(const lcomm_plan *plan) {
@@ -66,18 +67,30 @@ static int log2_up(int value) {
   return log;
 }
 
+/* Inside a node: ranks far down the tree begin while those above hear the rest. */
+static uint64_t chunks_inside_node(const lcomm_plan *plan, const lcomm_topo *topo) {
+  uint64_t size = topo->all_have_devices ? DEVICE_CHUNK_BYTES : TREE_CHUNK_BYTES;
+  return topo->size > 2 ? plan->vector_count * plan->element_size / size : 1;
+}
+
 /* In chunks the vector goes along a chain, whose last node begins as many chunks late as there are
  * nodes between; in one piece down a tree, whose root sends it lg(nodes) times. Two nodes have
  * nothing to win unless one of them has ranks that are told while the rest arrives. */
-uint32_t lcomm_select_broadcast_chunks(const lcomm_plan *plan, const lcomm_topo *topo) {
+static uint64_t chunks_between_nodes(const lcomm_plan *plan, const lcomm_topo *topo) {
   uint64_t size = topo->all_have_devices ? DEVICE_CHUNK_BYTES : CHAIN_CHUNK_BYTES;
   uint64_t chunks = plan->vector_count * plan->element_size / size;
   int between = topo->nodes - 2, saved = log2_up(topo->nodes) - 1;
-  if (topo->nodes == 1 || topo->size == 2 || chunks * (uint64_t)saved < 2 * (uint64_t)between ||
-      chunks < 2) {
+  bool saves = topo->size > 2 && chunks * (uint64_t)saved >= 2 * (uint64_t)between;
+  return saves ? chunks : 1;
+}
+
+uint32_t lcomm_select_broadcast_chunks(const lcomm_plan *plan, const lcomm_topo *topo) {
+  uint64_t chunks =
+      topo->nodes == 1 ? chunks_inside_node(plan, topo) : chunks_between_nodes(plan, topo);
+  if (chunks < 2) {
     return 1;
   }
-  return chunks < CHAIN_CHUNKS_MAX ? (uint32_t)chunks : CHAIN_CHUNKS_MAX;
+  return chunks < BROADCAST_CHUNKS_MAX ? (uint32_t)chunks : BROADCAST_CHUNKS_MAX;
 }
 
 /* Devices sum whole chunks, as each piece would cost calls. Payloads of plain plans are read where

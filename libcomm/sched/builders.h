@@ -73,7 +73,7 @@ lcomm_status lcomm_allgather_build(lcomm_schedule *schedule, const lcomm_topo *t
 lcomm_status lcomm_alltoall_build(lcomm_schedule *schedule, const lcomm_topo *topo, uint64_t count);
 
 /* One chunk: down a binomial tree of the nodes. More: each along a chain of the nodes, which follow
- * that of the root in rotated order. Inside a node down a binomial tree. */
+ * that of the root in rotated order. Inside a node each down a binomial tree. */
 lcomm_status lcomm_broadcast_build(lcomm_schedule *schedule, const lcomm_topo *topo, int root,
                                    uint32_t chunks);
 

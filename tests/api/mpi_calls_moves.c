@@ -191,6 +191,27 @@ static void moved_bytes_may_lie_anywhere(void) {
   lcomm_destroy(comm);
 }
 
+/* In several chunks down the tree. */
+static void long_broadcast_inside_a_node_reaches_all(void) {
+  enum { COUNT = (3 << 20) / sizeof(uint32_t) + 77 };
+  lcomm_comm *comm = make_comm("", 1);
+  uint32_t *vector = malloc(COUNT * sizeof *vector);
+  for (int root = 0; root < mpi_size; root += 2) {
+    uint64_t wrong = 0;
+    for (uint32_t i = 0; i < COUNT; i++) {
+      vector[i] = mpi_rank == root ? i * 2654435761u + (uint32_t)root : 0;
+    }
+    lcomm_status status = lcomm_broadcast(comm, vector, COUNT, LCOMM_INT32, root);
+    require(status == LCOMM_OK, "%s", lcomm_last_error(comm));
+    for (uint32_t i = 0; i < COUNT; i++) {
+      wrong += vector[i] != i * 2654435761u + (uint32_t)root;
+    }
+    require(wrong == 0, "root %d: %d elements are wrong", root, (int)wrong);
+  }
+  free(vector);
+  require(lcomm_destroy(comm) == LCOMM_OK, "destroy");
+}
+
 static const mpi_property properties[] = {
     PROPERTY(allgather_keeps_every_bit_of_every_type),
     PROPERTY(uneven_allgather_keeps_every_bit_of_every_type),
@@ -198,6 +219,7 @@ static const mpi_property properties[] = {
     PROPERTY(alltoall_keeps_every_bit_of_every_type),
     PROPERTY(ranks_may_differ_in_being_in_place),
     PROPERTY(broadcast_keeps_every_bit_of_every_type),
+    PROPERTY(long_broadcast_inside_a_node_reaches_all),
     PROPERTY(moved_bytes_may_lie_anywhere),
 };
 RUN_PROPERTIES(mpi_property_main, properties)

@@ -70,8 +70,9 @@ static void two_sides_of_a_short_exact_sum_take_one_round(void **state) {
   }
 }
 
-/* Where a chunk's way along the chain costs more than the tree's root does, it is the tree. */
-static void a_long_broadcast_between_nodes_goes_in_chunks(void **state) {
+/* Where a chunk's way along the chain costs more than the tree's root does, it is the tree. On one
+ * node chunks are longer. */
+static void a_long_broadcast_goes_in_chunks(void **state) {
   (void)state;
   enum { CHUNK = (256 << 10) / sizeof(float) };
   static const struct {
@@ -79,7 +80,8 @@ static void a_long_broadcast_between_nodes_goes_in_chunks(void **state) {
     uint64_t count;
     uint32_t chunks;
   } cases[] = {{4, 4, 4 * CHUNK, 4},    {4, 4, 4 * CHUNK - 1, 1},      {3, 3, 2 * CHUNK, 2},
-               {2, 2, 64 * CHUNK, 1},   {4, 2, 64 * CHUNK, 64},        {4, 1, 64 * CHUNK, 1},
+               {2, 2, 64 * CHUNK, 1},   {4, 2, 64 * CHUNK, 64},        {4, 1, 64 * CHUNK, 16},
+               {4, 1, 8 * CHUNK, 2},    {4, 1, 8 * CHUNK - 1, 1},      {2, 1, 64 * CHUNK, 1},
                {64, 64, 24 * CHUNK, 1}, {64, 64, 25 * CHUNK + 99, 25}, {4, 4, 5000 * CHUNK, 1024}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     lcomm_plan_request request = {
@@ -325,7 +327,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(two_sides_of_a_short_exact_sum_take_one_round),
     cmocka_unit_test(topk_over_many_nodes_is_sparse_and_in_one_chunk),
     cmocka_unit_test(long_segments_of_several_nodes_go_around_a_ring),
-    cmocka_unit_test(a_long_broadcast_between_nodes_goes_in_chunks),
+    cmocka_unit_test(a_long_broadcast_goes_in_chunks),
     cmocka_unit_test(short_topk_is_gathered_from_few_nodes),
     cmocka_unit_test(a_dense_topk_result_travels_as_int8),
     cmocka_unit_test(small_calls_are_exact_and_take_one_round),

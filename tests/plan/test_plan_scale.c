@@ -96,6 +96,79 @@ static void the_table_of_large_machines_is_true(void **state) {
   assert_int_equal(rows, 8);
 }
 
+/* ------------------------------------------------------ other collectives */
+
+/* Of `nodes` x 8 ranks: 25 million float32 all together, or two for each rank. */
+static lcomm_plan_request move_of(const char *name, int nodes) {
+  uint64_t ranks = (uint64_t)nodes * EACH, each = COUNT / ranks;
+  lcomm_plan_request request = {.dtype = LCOMM_FLOAT32, .op = LCOMM_SUM, .count = each};
+  request.collective = LCOMM_COLLECTIVE_ALLGATHER;
+  if (strcmp(name, "broadcast") == 0) {
+    request.collective = LCOMM_COLLECTIVE_BROADCAST;
+    request.count = COUNT;
+  } else if (strcmp(name, "reduce-scatter") == 0) {
+    request.collective = LCOMM_COLLECTIVE_REDUCE_SCATTER;
+  } else if (strcmp(name, "all-to-all") == 0) {
+    request.collective = LCOMM_COLLECTIVE_ALLTOALL;
+  } else if (strcmp(name, "short all-gather") == 0) {
+    request.count = 2;
+  }
+  return request;
+}
+
+static load move_on(const char *name, int nodes, int rank) {
+  lcomm_why why;
+  lcomm_policy policy;
+  lcomm_plan *plan = NULL;
+  lcomm_topo topo = machine(nodes);
+  lcomm_plan_request request = move_of(name, nodes);
+  assert_int_equal(lcomm_policy_parse("", &policy, &why), LCOMM_OK);
+  assert_int_equal(lcomm_plan_create(&request, &policy, &topo, rank, &plan, &why), LCOMM_OK);
+  load it = load_of(plan, &topo);
+  lcomm_plan_destroy(plan);
+  lcomm_topo_free(&topo);
+  return it;
+}
+
+/* "| broadcast, 128 x 8 | 95 | 380 | 95 | 1052631 | 476 | 0.0 |": false for other lines. */
+static bool read_move(const char *line, char *name, int *nodes, load *it) {
+  double megabytes = 0;
+  if (sscanf(line, "| %31[a-z -], %d x 8 | %llu | %llu | %llu | %llu | %llu | %lf |", name, nodes,
+             &it->chunks, &it->messages, &it->far_messages, &it->far_bytes, &it->steps,
+             &megabytes) != 8) {
+    return false;
+  }
+  it->slot_bytes = (unsigned long long)(megabytes * 1e6 + 0.5);
+  return true;
+}
+
+static void the_table_of_other_collectives_is_true(void **state) {
+  (void)state;
+  char line[1024], name[32];
+  int rows = 0, nodes = 0;
+  FILE *file = fopen(TABLES, "r");
+  assert_non_null(file);
+  while (fgets(line, sizeof(line), file)) {
+    load told = {0};
+    if (!read_move(line, name, &nodes, &told)) {
+      continue;
+    }
+    rows++;
+    load it = move_on(name, nodes, 0);
+    unsigned long long mean =
+        it.far_messages > 0 ? (it.far_bytes + it.far_messages / 2) / it.far_messages : 0;
+    bool slots = it.slot_bytes < told.slot_bytes + 60000 && told.slot_bytes < it.slot_bytes + 60000;
+    if (it.chunks != told.chunks || it.messages != told.messages ||
+        it.far_messages != told.far_messages || mean != told.far_bytes || it.steps != told.steps ||
+        !slots) {
+      fail_msg("| %s, %d x 8 | %llu | %llu | %llu | %llu | %llu | %.1f |", name, nodes, it.chunks,
+               it.messages, it.far_messages, mean, it.steps, (double)it.slot_bytes / 1e6);
+    }
+  }
+  fclose(file);
+  assert_int_equal(rows, 15);
+}
+
 /* As many bytes as pieces of 64 KiB for all peers, or a single chunk. */
 static void messages_between_nodes_are_long(void **state) {
   (void)state;
@@ -169,6 +242,7 @@ static void a_barrier_takes_few_messages(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_barrier_takes_few_messages),
     cmocka_unit_test(the_table_of_large_machines_is_true),
+    cmocka_unit_test(the_table_of_other_collectives_is_true),
     cmocka_unit_test(messages_between_nodes_are_long),
     cmocka_unit_test(few_nodes_have_as_many_chunks_as_before),
     cmocka_unit_test(a_rank_of_a_thousand_sends_few_messages),

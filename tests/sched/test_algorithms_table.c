@@ -73,6 +73,7 @@ static const algorithm algorithms[] = {
     {"all-gather, one node", ALLGATHER, {0}, ONE_NODE, 0},
     {"all-to-all", ALLTOALL, {0}, MOVES, 0},
     {"broadcast, tree", BROADCAST, {0}, MOVES, 0},
+    {"broadcast, one node in chunks", BROADCAST, {.chunks = 4}, ONE_NODE, 0},
     {"broadcast, chain", BROADCAST, {.chunks = 4}, SEVERAL_NODES, 0},
 };
 
