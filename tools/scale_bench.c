@@ -30,11 +30,14 @@ static const char usage[] =
     "most\n"
     "and the processor time of rank 0; of sums, for each of them on the rank that has most: looks\n"
     "at messages in flight, messages; memory of the process; and links, maps of shared memory,\n"
-    "descriptors and threads when the communicator is made, after a sum of 8 B, and at the end.\n"
+    "descriptors and threads when the communicator is made, after a sum of 8 B, and at the end;\n"
+    "times to make it, of the sum of 8 B, and to end it (of rank 0).\n"
     "  --nodes N                pose as so many nodes (default 1)\n"
     "  --ranks R                as many on all nodes together\n"
     "  --meet R                 so many threads meet at a TCP store\n"
     "  --sums N                 make so many sums\n"
+    "  --parts N                then split it into N, sum 8 B in each part and end the part;\n"
+    "                           prints the times of the slowest rank\n"
     "  --count N                float32 elements (default 25000000)\n"
     "  -p, --policy POLICY      (default exact)\n"
     "  --transport NAMES        as in LCOMM_TRANSPORT (default auto)\n"
@@ -43,7 +46,7 @@ static const char usage[] =
     "Exit status: 2 bad usage, or something failed.\n";
 
 typedef struct scale_options {
-  int nodes, ranks, meet, sums;
+  int nodes, ranks, meet, sums, parts;
   uint64_t count;
   const char *policy, *transport;
 } scale_options;
@@ -54,6 +57,7 @@ static tool_parse read_options(int argc, char **argv, scale_options *o, char *er
       TOOL_INT(0, "ranks", offsetof(scale_options, ranks), 1, 65536),
       TOOL_INT(0, "meet", offsetof(scale_options, meet), 2, 4096),
       TOOL_INT(0, "sums", offsetof(scale_options, sums), 1, 1000000),
+      TOOL_INT(0, "parts", offsetof(scale_options, parts), 1, 65536),
       TOOL_WHOLE(0, "count", offsetof(scale_options, count), 1, UINT64_C(1) << 36),
       TOOL_TEXT('p', "policy", offsetof(scale_options, policy)),
       TOOL_TEXT(0, "transport", offsetof(scale_options, transport)),
@@ -183,6 +187,18 @@ typedef struct sums_found {
 
 enum { FOUND = sizeof(sums_found) / sizeof(int64_t) };
 
+/* Likewise: float64 alone. */
+typedef struct sums_times {
+  double create_s, sum_s, split_s, part_s;
+} sums_times;
+
+enum { TIMES = sizeof(sums_times) / sizeof(double) };
+
+static lcomm_status sum_two(lcomm_comm *comm) {
+  float two[2] = {1, 1};
+  return lcomm_allreduce(comm, two, two, 2, LCOMM_FLOAT32, LCOMM_SUM);
+}
+
 static void note(const lcomm_comm *comm, sums_found *found) {
   lcomm_stats stats;
   lcomm_stats_get(comm, &stats);
@@ -204,12 +220,37 @@ static lcomm_status make_sums(lcomm_comm *comm, const scale_options *o, int sums
   return LCOMM_OK;
 }
 
+/* Neighbours in rank come into different parts. */
+static lcomm_status measure_parts(lcomm_comm *comm, const scale_options *o, sums_times *times) {
+  lcomm_comm *part = NULL;
+  double begun_s = tool_now_s();
+  LCOMM_TRY(lcomm_split(comm, lcomm_rank(comm) % o->parts, 0, NULL, &part));
+  times->split_s = tool_now_s() - begun_s;
+  begun_s = tool_now_s();
+  lcomm_status status = sum_two(part);
+  if (status != LCOMM_OK) {
+    (void)fail(lcomm_last_error(part));
+  }
+  lcomm_status ended = lcomm_destroy(part);
+  times->part_s = tool_now_s() - begun_s;
+  return status != LCOMM_OK ? status : ended;
+}
+
+static lcomm_status measure_times(lcomm_comm *comm, const scale_options *o, sums_times *times) {
+  double begun_s = tool_now_s();
+  LCOMM_TRY(sum_two(comm));
+  times->sum_s = tool_now_s() - begun_s;
+  if (o->parts > 0) {
+    LCOMM_TRY(measure_parts(comm, o, times));
+  }
+  return lcomm_allreduce(comm, times, times, TIMES, LCOMM_FLOAT64, LCOMM_MAX);
+}
+
 static lcomm_status measure_sums(lcomm_comm *comm, const scale_options *o, float *vector,
                                  sums_found *found) {
   sums_found before;
-  float two[2] = {1, 1};
   scale_held(comm, &found->made);
-  LCOMM_TRY(lcomm_allreduce(comm, two, two, 2, LCOMM_FLOAT32, LCOMM_SUM));
+  LCOMM_TRY(sum_two(comm));
   scale_held(comm, &found->first);
   LCOMM_TRY(make_sums(comm, o, WARM_SUMS, vector));
   note(comm, &before);
@@ -229,20 +270,26 @@ static void print_held(const char *name, const scale_holdings *held) {
 }
 
 static void print_sums(const scale_options *o, int ranks, const sums_found *found,
-                       double create_s) {
+                       const sums_times *times, double end_s) {
   printf("{\"nodes\": %d, \"ranks\": %d, \"looks\": %" PRId64 ", \"messages\": %" PRId64
          ", \"slot_bytes\": %" PRId64 ", \"memory_kib\": %" PRId64,
          o->nodes, ranks, found->looks, found->messages, found->slot_bytes, found->memory_kib);
   print_held("", &found->end);
   print_held("made_", &found->made);
   print_held("first_", &found->first);
-  printf(", \"create_s\": %.6f}\n", create_s);
+  printf(", \"create_s\": %.6f, \"sum_s\": %.6f, \"end_s\": %.6f", times->create_s, times->sum_s,
+         end_s);
+  if (o->parts > 0) {
+    printf(", \"split_s\": %.6f, \"part_s\": %.6f", times->split_s, times->part_s);
+  }
+  printf("}\n");
 }
 
 static int show_sums(const scale_options *o) {
   lcomm_comm *comm = NULL;
   lcomm_config config = LCOMM_CONFIG_INIT;
   sums_found found = {0};
+  sums_times times = {0};
   config.policy = o->policy;
   config.nodes = o->nodes;
   config.transport = o->transport;
@@ -253,16 +300,22 @@ static int show_sums(const scale_options *o) {
   }
   double begun_s = tool_now_s();
   lcomm_status status = lcomm_create_env(&config, &comm);
-  double create_s = tool_now_s() - begun_s;
+  times.create_s = tool_now_s() - begun_s;
   if (status == LCOMM_OK) {
     status = measure_sums(comm, o, vector, &found);
   }
+  if (status == LCOMM_OK) {
+    status = measure_times(comm, o, &times);
+  }
   if (status != LCOMM_OK) {
     fail(lcomm_last_error(comm));
-  } else if (lcomm_rank(comm) == 0) {
-    print_sums(o, lcomm_size(comm), &found, create_s);
   }
+  int rank = comm ? lcomm_rank(comm) : 0, ranks = comm ? lcomm_size(comm) : 0;
+  begun_s = tool_now_s();
   lcomm_destroy(comm);
+  if (status == LCOMM_OK && rank == 0) {
+    print_sums(o, ranks, &found, &times, tool_now_s() - begun_s);
+  }
   free(vector);
   return status == LCOMM_OK ? EXIT_SUCCESS : EXIT_TROUBLE;
 }

@@ -116,6 +116,8 @@ expect and_its_host_is_named says_once "network card eth1 (10.77.1.2) of host ho
 cluster exec 1 ip route add 10.77.1.0/24 dev eth1 src 10.77.1.2
 
 ip -n "$switch" link set port2r1 nomaster
+expect of_two_cards_one_is_left sums_through eth0=100 eth1=0 -- 2 LCOMM_RAILS=eth0,eth1
+expect and_the_other_is_named says_once "network card eth1 (10.77.1.3) of host host2 leads nowhere"
 ip -n "$switch" link set port2r2 nomaster
 expect two_cards_that_lead_nowhere_leave_one sums_through eth0=100 -- 3
 expect the_first_of_them_is_named says_once "network card eth1 (10.77.1.3) of host host2 leads nowhere"

@@ -315,6 +315,39 @@ static void cards_that_are_down_or_broken_are_lost(void **state) {
   assert_true(lost.of[0].known && lost.of[1].known);
 }
 
+/* All ranks of the job have this card alone. */
+static void expect_devices(int size, uint32_t used, const char *card) {
+  char devices[LCOMM_UCX_DEVICES_MAX], wanted[32];
+  snprintf(wanted, sizeof(wanted), "%s,lo", card);
+  for (int rank = 0; rank < size; rank++) {
+    uint32_t mine = lcomm_ucx_rails_of(all, size, rank, &cards.rails, used);
+    lcomm_ucx_rails_devices(&all[rank], &names, &cards.rails, mine, devices);
+    assert_string_equal(devices, wanted);
+  }
+}
+
+/* Of one host a card is broken, so that no rank uses that rail: known before, or found out when
+ * links are made. */
+static void the_one_rail_that_is_left_has_all_ranks(void **state) {
+  (void)state;
+  static const char *const left[] = {"eth1", "eth0"};
+  for (int broken = 0; broken < 2; broken++) {
+    make_hosts(3, 2, 2);
+    all[2].broken = all[3].broken = UINT32_C(1) << broken;
+    all_reach_all(6);
+    assert_int_equal(lost.count, 1);
+    assert_int_equal(cards.rails.count, 1);
+    expect_devices(6, lcomm_ucx_rails_every(&cards.rails), left[broken]);
+  }
+  make_hosts(3, 2, 2);
+  all_reach_all(6);
+  fails(1, 3);
+  fails(5, 3);
+  uint32_t every = lcomm_ucx_rails_every(&cards.rails), bad = judge();
+  assert_int_equal(bad, 2);
+  expect_devices(6, lcomm_ucx_rails_fastest(&cards.rails, every & ~bad), "eth0");
+}
+
 static int copy_to_all(void *context, const void *mine, void *everybody, size_t size) {
   for (int rank = 0; rank < *(int *)context; rank++) {
     memcpy((char *)everybody + (size_t)rank * size, mine, size);
@@ -362,6 +395,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nobody_is_blamed_for_failures_of_several_hosts),
     cmocka_unit_test(ranks_of_different_rails_or_of_several_prove_nothing),
     cmocka_unit_test(cards_that_are_down_or_broken_are_lost),
+    cmocka_unit_test(the_one_rail_that_is_left_has_all_ranks),
     cmocka_unit_test(what_led_nowhere_is_remembered_in_the_process),
 };
 RUN_TESTS(tests)
