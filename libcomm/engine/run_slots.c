@@ -93,20 +93,29 @@ static void look_at_readers(lcomm_run *run) {
   }
 }
 
-/* Room for the longest payload that may come or go with its header. A peer whose call
- * differs may send the longest of all, and is to be named for it. */
+/* The longest payload of this message that travels with its header. One that is sent is known: long
+ * ones of one size never do. Of those that are received a peer whose call differs may send the
+ * longest of all, and is to be named for it. */
+static size_t room_of(const lcomm_run *run, const lcomm_step *step) {
+  size_t longest = lcomm_exec_short_max(lcomm_comm_link(run->comm, step->peer));
+  size_t most = wire_capacity(run, step->slot);
+  const lcomm_format *format = lcomm_run_format(run, step->slot);
+  if (step->kind == LCOMM_STEP_RECV) {
+    return longest;
+  }
+  if (most <= longest) {
+    return most;
+  }
+  return lcomm_format_is_sparse(format) || format->zstd ? longest : 0;
+}
+
+/* Room for the longest payload that may come or go with its header. */
 static void make_room(lcomm_run *run) {
   const lcomm_schedule *schedule = &run->plan->schedule;
-  for (uint32_t i = 0; i < schedule->slot_count; i++) {
-    run->slots[i].room = LCOMM_INLINE_SIZE - LCOMM_WIRE_HEADER_SIZE;
-  }
   for (uint32_t i = 0; i < schedule->step_count; i++) {
     const lcomm_step *step = &schedule->steps[i];
-    if (step->kind == LCOMM_STEP_SEND || step->kind == LCOMM_STEP_RECV) {
-      size_t longest = lcomm_exec_short_max(lcomm_comm_link(run->comm, step->peer));
-      size_t most = step->kind == LCOMM_STEP_SEND ? wire_capacity(run, step->slot) : longest;
-      size_t room = most < longest ? most : longest;
-      size_t *of = &run->slots[step->slot].room;
+    if (lcomm_step_is_message(step)) {
+      size_t room = room_of(run, step), *of = &run->slots[step->slot].room;
       *of = room > *of ? room : *of;
     }
   }
