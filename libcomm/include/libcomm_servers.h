@@ -44,7 +44,8 @@ extern "C" {
  * their order. With :drop they do not wait for a worker that is more than N steps behind more than
  * half of the workers; what comes later goes back to it, and is sent with its next gradients. All
  * workers call lcomm_tensors_sync() until it hands out no more, and lcomm_server_end() then. Sync
- * compares the workers, stale= or not, while servers serve. */
+ * compares the workers, stale= or not. Servers take part in it by lcomm_server_run(), before the
+ * first step as well. */
 
 /* What a server has of a tensor in a step. Valid during the call. */
 typedef struct lcomm_server_piece {
@@ -79,7 +80,8 @@ LCOMM_API lcomm_status lcomm_server_run(lcomm_comm *comm, lcomm_server_update up
  * workers call it, between the same two steps, and it waits for all of them. Until then servers
  * take part in nothing else: a collective call of this communicator would wait for them in vain.
  * Tensors are added, frozen and unfrozen after it, on all ranks. lcomm_destroy() calls it where it
- * was forgotten. Before the first step, and the second time, it does nothing.
+ * was forgotten. Before the first step or sync of a run, and the second time, it does nothing: a run
+ * that has no step is lcomm_tensors_sync() and this.
  * Errors: STATE on a rank that is no worker, during a step, and where results are under way
  * (stale=): sync first; MISMATCH where another worker syncs; or as lcomm_barrier. */
 LCOMM_API lcomm_status lcomm_server_end(lcomm_comm *comm);

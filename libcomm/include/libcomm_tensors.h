@@ -150,8 +150,8 @@ LCOMM_API lcomm_status lcomm_tensors_wait(lcomm_comm *comm);
  * ranks where they differ. So all ranks, with servers all workers, call it until it is 0, after the
  * same step.
  * lcomm_tensors_not_finite() is of the result that was handed out last.
- * Errors: ARGUMENT (NULL), STATE (in a step; a tensor has no buffer); sync as lcomm_allreduce, and
- * MISMATCH. */
+ * Errors: ARGUMENT (NULL), STATE (in a step; a tensor has no buffer; sync on a server, or with
+ * servers and without tensors); sync as lcomm_allreduce, and MISMATCH. */
 LCOMM_API lcomm_status lcomm_tensors_next(lcomm_comm *comm, int *there);
 LCOMM_API lcomm_status lcomm_tensors_sync(lcomm_comm *comm, int *there);
 

@@ -228,7 +228,7 @@ bool lcomm_shard_is_size(const lcomm_format *format, uint64_t count, size_t room
 bool lcomm_shard_is_payload(const lcomm_format *format, uint64_t count, const uint8_t *payload,
                             size_t size);
 
-/* ------------------------------------------------------- shard_owner.c */
+/* ------------------------------- shard_owner.c, shard_owner_close.c */
 
 /* The header of a contribution has come, *target is where its payload is to go; all of it is here;
  * a notice has come. */

@@ -197,9 +197,11 @@ lcomm_status lcomm_bucket_start_shards(lcomm_bucket *bucket);
 lcomm_status lcomm_buckets_end_shards(lcomm_comm *comm);
 /* tensor_servers.c, with algo=servers. Agree whether servers have an update function; collective,
  * MISMATCH and transport errors, sticky. May `call` begin or end a step here and now? STATE. Part
- * of lcomm_destroy: end what servers do for this rank. */
+ * of lcomm_tensors_sync, collective where servers do not serve yet: they begin; STATE, or as
+ * lcomm_tensors_plan. Part of lcomm_destroy: end what servers do for this rank. */
 lcomm_status lcomm_servers_agree(lcomm_comm *comm);
 lcomm_status lcomm_servers_check(lcomm_comm *comm, const char *call);
+lcomm_status lcomm_servers_meet(lcomm_comm *comm);
 lcomm_status lcomm_servers_leave(lcomm_comm *comm);
 /* Wait for a bucket that has started, whatever sums it; with stale= for its contribution alone. */
 lcomm_status lcomm_bucket_wait(lcomm_bucket *bucket);

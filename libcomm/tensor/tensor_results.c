@@ -138,7 +138,11 @@ static lcomm_status sync(lcomm_comm *comm, int *there) {
   LCOMM_TRY(check_between(comm, "lcomm_tensors_sync"));
   LCOMM_TRY(is_under_way ? wait_for_oldest(comm) : LCOMM_OK);
   LCOMM_TRY(hand_out_next(comm, is_under_way, there));
-  return *there ? LCOMM_OK : lcomm_sync_make(comm, LCOMM_SYNC_COMPARES);
+  if (*there) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(lcomm_servers_meet(comm));
+  return lcomm_sync_make(comm, LCOMM_SYNC_COMPARES);
 }
 
 lcomm_status lcomm_tensors_sync(lcomm_comm *comm, int *there) {

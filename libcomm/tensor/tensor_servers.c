@@ -164,6 +164,23 @@ lcomm_status lcomm_server_run(lcomm_comm *comm, lcomm_server_update update, void
 
 /* ------------------------------------------------------------------- workers */
 
+/* Workers sync before their first step, too: servers serve from then on. */
+lcomm_status lcomm_servers_meet(lcomm_comm *comm) {
+  lcomm_shards *shards = comm->deferred.shards;
+  if (!lcomm_shards_have_servers(shards) || lcomm_shards_are_served(shards)) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(lcomm_servers_check(comm, "lcomm_tensors_sync"));
+  if (comm->tensors->count == 0) {
+    return lcomm_refuse(comm, LCOMM_ERR_STATE,
+                        "lcomm_tensors_sync: there are no tensors; with algo=servers add them "
+                        "first, on all ranks");
+  }
+  LCOMM_TRY(lcomm_tensors_plan(comm));
+  lcomm_shards_set_served(shards, true);
+  return LCOMM_OK;
+}
+
 lcomm_status lcomm_servers_leave(lcomm_comm *comm) {
   lcomm_shards *shards = comm->deferred.shards;
   if (!lcomm_shards_are_served(shards)) {

@@ -198,6 +198,67 @@ static void a_server_that_does_not_serve_is_named(forked *self) {
   (void)lcomm_destroy(it->comm);
 }
 
+/* Workers sync before their first step, or with results under way: what has become of a server is
+ * said by all. */
+static lcomm_status sync(training *it) {
+  lcomm_status status = LCOMM_OK;
+  for (int there = 1; there && status == LCOMM_OK;) {
+    status = lcomm_tensors_sync(it->comm, &there);
+  }
+  return status;
+}
+
+static void require_named(forked *self, training *it, lcomm_status status) {
+  const char *why = lcomm_last_error(it->comm);
+  forked_require(self, status == LCOMM_ERR_TRANSPORT || status == LCOMM_ERR_TIMEOUT, "%s: %s",
+                 lcomm_status_name(status), why);
+  forked_require(self, strstr(why, "rank 1") != NULL, "another rank is named: %s", why);
+  forked_require(self, lcomm_is_server(it->comm) || sync(it) == status,
+                 "the failure does not stay");
+  (void)lcomm_destroy(it->comm);
+}
+
+static void a_server_that_died_before_the_first_step_is_named_by_sync(forked *self) {
+  training *it = begin_stale(self);
+  if (self->rank == SERVER) {
+    forked_die();
+  }
+  require_named(self, it, lcomm_is_server(it->comm) ? go_on(it) : sync(it));
+}
+
+static void a_server_that_does_not_serve_is_named_by_sync(forked *self) {
+  training *it = begin_stale(self);
+  if (self->rank == SERVER) {
+    forked_barrier(self);
+    (void)lcomm_destroy(it->comm);
+    return;
+  }
+  lcomm_status status = lcomm_is_server(it->comm) ? go_on(it) : sync(it);
+  forked_barrier(self);
+  require_named(self, it, status);
+}
+
+static void require_dead_server_at_sync(forked *self, training *it) {
+  lcomm_status status = LCOMM_OK;
+  if (lcomm_is_server(it->comm)) {
+    status = lcomm_server_run(it->comm, self->rank == SERVER ? die : pass_on, NULL);
+  } else {
+    for (int steps = 0; status == LCOMM_OK && steps < STEPS_MOST; steps++) {
+      status = step(it);
+      status = status == LCOMM_OK ? sync(it) : status;
+    }
+  }
+  require_named(self, it, status);
+}
+
+static void a_dead_server_is_named_by_sync(forked *self) {
+  require_dead_server_at_sync(self, begin(self));
+}
+
+static void a_dead_server_is_named_by_sync_with_results_under_way(forked *self) {
+  require_dead_server_at_sync(self, begin_stale(self));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       FORKED_TEST_DYING(a_dead_server_is_named_by_all, RANKS, SERVER),
@@ -209,6 +270,10 @@ int main(void) {
       FORKED_TEST(an_update_that_fails_ends_all_with_its_sentence, RANKS),
       FORKED_TEST(an_update_of_some_servers_is_a_mismatch, RANKS),
       FORKED_TEST(a_server_that_does_not_serve_is_named, RANKS),
+      FORKED_TEST_DYING(a_server_that_died_before_the_first_step_is_named_by_sync, RANKS, SERVER),
+      FORKED_TEST(a_server_that_does_not_serve_is_named_by_sync, RANKS),
+      FORKED_TEST_DYING(a_dead_server_is_named_by_sync, RANKS, SERVER),
+      FORKED_TEST_DYING(a_dead_server_is_named_by_sync_with_results_under_way, RANKS, SERVER),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,6 +142,7 @@ static void close_round(world *it, int server, unsigned lane) {
   piece *at = &it->pieces[server];
   uint64_t round = lcomm_stale_round(&it->closes.stale, lane, at->lanes[lane].open);
   assert_true(round == at->closed);
+  assert_true(!it->closes.stale.drops || 2 * at->lanes[lane].there > it->roles.workers);
   for (int rank = 0; rank < it->roles.ranks; rank++) {
     bool is_in = lcomm_quorum_is_in(&at->lanes[lane], rank);
     at->results[round] += is_in ? (double)it->of[rank].shares[server][round] : 0;
