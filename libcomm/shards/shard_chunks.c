@@ -9,8 +9,6 @@
 
 #include "libcomm/shards/shards_internal.h"
 
-enum { CHUNK = 65536 }; /* elements; whole blocks */
-
 void lcomm_shard_vector_free(lcomm_shard_vector *vector) {
   while (vector) {
     lcomm_shard_vector *following = vector->following;
@@ -34,7 +32,7 @@ lcomm_status lcomm_shard_vector_make(lcomm_comm *comm, const lcomm_shard_request
   bool splits = lcomm_shards_have_servers(comm->deferred.shards);
   do {
     uint64_t left = request->count - chunk.first;
-    chunk.count = splits && left > CHUNK ? CHUNK : left;
+    chunk.count = splits && left > LCOMM_SHARD_CHUNK ? LCOMM_SHARD_CHUNK : left;
     lcomm_status status = make_chunk(comm, &chunk, &head, place);
     if (status != LCOMM_OK) {
       lcomm_shard_vector_free(head);

@@ -13,6 +13,9 @@
 #include "libcomm/plan/policy.h"
 #include "libcomm/topo/topo.h"
 
+/* Elements of a vector that servers sum at once, see shard_chunks.c; whole blocks. */
+enum { LCOMM_SHARD_CHUNK = 65536 };
+
 typedef struct lcomm_shard_roles {
   int ranks;
   int servers;      /* 0: all ranks own pieces and contribute */

@@ -34,6 +34,10 @@ static uint64_t count_rounds(const lcomm_stale_rule *rule, lcomm_quorum *const *
   return count;
 }
 
+static bool is_majority(const lcomm_quorum *quorum, int contributors) {
+  return 2 * contributors > quorum->contributors;
+}
+
 /* Have more than half of the contributors come to the open round of a lane, and to one `steps`
  * after the newest that any of those which are missing there will come to next? */
 static bool is_outrun(const lcomm_stale_rule *rule, lcomm_quorum *const *lanes, unsigned lane) {
@@ -47,7 +51,7 @@ static bool is_outrun(const lcomm_stale_rule *rule, lcomm_quorum *const *lanes, 
   for (int rank = 0; rank < ranks; rank++) {
     ahead += count_rounds(rule, lanes, rank) > front;
   }
-  return 2 * ahead > lanes[lane]->contributors;
+  return is_majority(lanes[lane], ahead);
 }
 
 bool lcomm_stale_may_close(const lcomm_stale_rule *rule, lcomm_quorum *const *lanes, unsigned lane,
@@ -56,7 +60,7 @@ bool lcomm_stale_may_close(const lcomm_stale_rule *rule, lcomm_quorum *const *la
   if (lcomm_quorum_may_close(quorum, now_s)) {
     return true;
   }
-  bool may_be = rule->drops && 2 * quorum->there > quorum->contributors;
+  bool may_be = rule->drops && is_majority(quorum, quorum->there);
   return may_be && lcomm_quorum_has_room(quorum) && is_outrun(rule, lanes, lane);
 }
 

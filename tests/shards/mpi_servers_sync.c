@@ -17,19 +17,22 @@ static void sync_before_a_step(const model *m) {
   require(!there, "a result was handed out before the first step");
 }
 
+static void draw_all(const model *m, lcomm_status (*hand_out)(lcomm_comm *comm, int *there)) {
+  for (int there = 1; there;) {
+    there = 0;
+    require_fine(m, hand_out(m->comm, &there));
+  }
+}
+
 static void make_steps(model *m) {
   for (int number = 0; number < STEPS; number++) {
     for (int t = 0; t < TENSORS; t++) {
       fill_gradient(m->data[t], sizes[t], seed_of(t, number));
     }
     require_fine(m, step_model(m));
-    for (int there = 1; there;) {
-      require_fine(m, lcomm_tensors_next(m->comm, &there));
-    }
+    draw_all(m, lcomm_tensors_next);
   }
-  for (int there = 1; there;) {
-    require_fine(m, lcomm_tensors_sync(m->comm, &there));
-  }
+  draw_all(m, lcomm_tensors_sync);
 }
 
 /* All ranks are at the same place between two runs. */

@@ -73,6 +73,16 @@ late() {
     [ "$(grep -c '"late"' "$work/json")" -eq 2 ]
 }
 
+servers() {
+  local by="algo=servers servers=6,7"
+  "$simulate" "${small[@]}" --link 1gbit --server-link 4gbit --compute 20ms --late rank=1:x3 -p "$by" -p "quorum=5 $by" \
+    -p "stale=2 $by" -p "stale=2:drop net=int8 $by" --json >"$work/json" &&
+    [ "$(grep -c '"late"' "$work/json")" -eq 4 ] &&
+    refused 1 "${small[@]}" -p "algo=servers servers=8" && refused 2 "${small[@]}" --server-link 3 &&
+    "$simulate" "${small[@]}" --compute 20ms --late rank=1:x3 -p "quorum=7 $by" >"$work/out" &&
+    grep -q 'more workers than the 6' "$work/out"
+}
+
 # refused STATUS WORD...: with one sentence of its own
 refused() {
   local expected=$1 status
@@ -102,5 +112,6 @@ else
 fi
 property a_topology_of_libcomm_info_is_simulated topology
 property late_ranks_have_a_table_of_their_own late
+property servers_are_simulated_with_late_ranks servers
 property bad_input_is_refused_with_a_sentence bad_input
 exit $failed

@@ -12,6 +12,10 @@
 enum { RANKS = 8 };
 static const double COMPUTE_S = 0.04, EXCHANGE_S = 0.004;
 
+/* By servers, where the policy says so: two, as a set of ranks. */
+static const uint8_t SERVERS[] = {1 << 0 | 1 << 5};
+static const int WORKER = 4;
+
 static simulate_late_result simulate(const char *policy, const char *late) {
   simulate_lateness word = {.rank = -1, .factor = 1};
   simulate_late_result result;
@@ -21,6 +25,7 @@ static simulate_late_result simulate(const char *policy, const char *late) {
   assert_int_equal(lcomm_policy_parse(policy, &parsed, &error), LCOMM_OK);
   assert_true(simulate_late_read(late, &word));
   simulate_late_case of = {.ranks = RANKS,
+                           .apart = lcomm_policy_has_servers(&parsed) ? SERVERS : NULL,
                            .compute_s = COMPUTE_S,
                            .exchange_s = EXCHANGE_S,
                            .policy = parsed.quorum,
@@ -106,6 +111,46 @@ static void no_gradient_is_older_than_the_bound(void **state) {
   }
 }
 
+#define BY_SERVERS " algo=servers servers=0,5"
+
+static void workers_of_servers_wait_as_all_ranks_do(void **state) {
+  (void)state;
+  static const char *const rules[] = {"", "quorum=75%", "stale=2", "stale=2:drop"};
+  char policy[64], late[32];
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+    snprintf(policy, sizeof policy, "%s" BY_SERVERS, rules[i]);
+    require_step(policy, "rank=3:x1", 0.99, 1.01);
+    simulate_late_result result = simulate(policy, "rank=5:x9"); /* a server computes nothing */
+    assert_true(result.computed >= 1 && result.used >= 1 && result.age <= 0);
+    require_step(policy, "rank=5:x9", 0.99, 1.01);
+  }
+  snprintf(late, sizeof late, "rank=%d:x3", WORKER);
+  require_step(BY_SERVERS, late, 2.7, 2.9);
+  require_step("quorum=5 late=2" BY_SERVERS, late, 0.99, 1.15); /* of six workers */
+  require_step("stale=2" BY_SERVERS, late, 2.7, 2.9);
+  require_step("stale=2:drop late=2" BY_SERVERS, late, 0.9, 1.25);
+}
+
+/* Of 100 ms of an exchange 90 ms are those of a link, which carries one sum after the other. */
+static void no_rule_goes_on_faster_than_the_busiest_link(void **state) {
+  (void)state;
+  static const char *const rules[] = {"", "quorum=75%", "stale=7 late=0", "stale=7:drop late=0"};
+  lcomm_policy parsed;
+  lcomm_why error;
+  char why[SIMULATE_LATE_WHY_MAX] = "";
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+    simulate_late_result result;
+    assert_int_equal(lcomm_policy_parse(rules[i], &parsed, &error), LCOMM_OK);
+    simulate_late_case of = {.ranks = RANKS,
+                             .compute_s = 0.01,
+                             .exchange_s = 0.1,
+                             .wire_s = 0.09,
+                             .policy = parsed.quorum};
+    assert_true(simulate_late_run(&of, &result, why));
+    assert_true(result.step_s >= 0.09 && result.step_s < 0.112);
+  }
+}
+
 static void what_cannot_be_simulated_says_why(void **state) {
   (void)state;
   simulate_late_result result;
@@ -116,6 +161,9 @@ static void what_cannot_be_simulated_says_why(void **state) {
   of = (simulate_late_case){.ranks = 4, .policy = {.ranks = 5}};
   assert_false(simulate_late_run(&of, &result, why));
   assert_non_null(strstr(why, "more ranks than the 4"));
+  of = (simulate_late_case){.ranks = RANKS, .policy = {.ranks = 7}, .apart = SERVERS};
+  assert_false(simulate_late_run(&of, &result, why));
+  assert_non_null(strstr(why, "more workers than the 6"));
 }
 
 static const struct CMUnitTest tests[] = {
@@ -124,6 +172,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_slow_rank_sets_the_pace_unless_a_rule_goes_on_without_it),
     cmocka_unit_test(pauses_cost_less_the_farther_ranks_may_go_on),
     cmocka_unit_test(no_gradient_is_older_than_the_bound),
+    cmocka_unit_test(workers_of_servers_wait_as_all_ranks_do),
+    cmocka_unit_test(no_rule_goes_on_faster_than_the_busiest_link),
     cmocka_unit_test(what_cannot_be_simulated_says_why),
 };
 RUN_TESTS(tests)

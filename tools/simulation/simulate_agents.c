@@ -120,6 +120,9 @@ static simulate_time fill_work(simulate_engine *engine, uint32_t rank) {
 /* Until the next bucket may begin. */
 static simulate_time backward_work(simulate_engine *engine, uint32_t rank) {
   const simulate_rank *it = &engine->ranks[rank];
+  if (simulate_world_serves(engine->world, rank)) {
+    return 0;
+  }
   if (engine->settings->fills) {
     return fill_work(engine, rank);
   }

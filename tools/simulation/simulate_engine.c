@@ -220,12 +220,14 @@ static void sum_cards(const simulate_engine *engine, simulate_result *result) {
   double steps = engine->settings->steps;
   for (int i = 0; i < nodes * engine->settings->cards; i++) {
     const simulate_port *card = &engine->cards[i];
+    int rank = lcomm_topo_rank(engine->world->topo, i / engine->settings->cards, 0);
+    double rate = simulate_joint(engine, (uint32_t)rank, LCOMM_LINK_NET)->bytes_per_s;
     double bytes = (double)card->sent_bytes / steps, messages = (double)card->messages / steps;
     result->card_bytes = bytes > result->card_bytes ? bytes : result->card_bytes;
     result->card_messages = messages > result->card_messages ? messages : result->card_messages;
+    result->wire_s = bytes / rate > result->wire_s ? bytes / rate : result->wire_s;
   }
   result->node_bytes = (double)engine->node_bytes / steps / nodes;
-  result->wire_s = result->card_bytes / engine->settings->links[LCOMM_LINK_NET].bytes_per_s;
 }
 
 static uint64_t memory_of(const simulate_world *world, uint32_t rank) {
@@ -237,7 +239,7 @@ static uint64_t memory_of(const simulate_world *world, uint32_t rank) {
 }
 
 static void sum_ranks(const simulate_engine *engine, simulate_result *result) {
-  const simulate_rank *first = &engine->ranks[0];
+  const simulate_rank *first = &engine->ranks[simulate_world_first(engine->world)];
   double steps = engine->settings->steps, all = simulate_seconds(engine->now);
   for (int i = 0; i < engine->world->ranks; i++) {
     double messages = (double)engine->ranks[i].messages / steps;

@@ -12,7 +12,8 @@ enum { SIMULATE_STEPS_MAX = 1000 };
 
 typedef struct simulate_settings {
   simulate_link links[LCOMM_LINK_COUNT]; /* by class */
-  int cards;        /* network cards of a node, its ranks are dealt out to them */
+  simulate_link served; /* between nodes, the ports of servers; of rate 0: as the others */
+  int cards;            /* network cards of a node, its ranks are dealt out to them */
   int processors;   /* of a node, for all its ranks and their backward passes; 0: each rank has one
                      * for communication, and computes elsewhere */
   bool one_machine; /* the nodes share these processors */
@@ -24,16 +25,16 @@ typedef struct simulate_settings {
 typedef struct simulate_result {
   double step_s;          /* of the first step; of several, the median of all but the first */
   double compute_s;       /* of a step */
-  double communication_s; /* of a step: some bucket of rank 0 is on its way */
+  double communication_s; /* of a step: some bucket of the first worker is on its way */
   double hidden;          /* share of that while the step computes */
-  double busy;           /* share of the step in which rank 0's processor works for communication */
-  double card_bytes;     /* a card sends in a step, on the wire; the one that sends most */
-  double card_messages;  /* likewise */
-  double node_bytes;     /* payloads and headers that a node sends to others */
-  double rank_messages;  /* a rank sends in a step, on all links; the one that sends most */
-  double wire_s;         /* card_bytes at the rate of the card */
-  uint64_t memory_bytes; /* of a rank, besides gradients: slots, residuals, vectors of buckets */
-  uint64_t events;       /* simulated */
+  double busy;            /* share of the step in which its processor works for communication */
+  double card_bytes;      /* a card sends in a step, on the wire; the one that sends most */
+  double card_messages;   /* likewise */
+  double node_bytes;      /* payloads and headers that a node sends to others */
+  double rank_messages;   /* a rank sends in a step, on all links; the one that sends most */
+  double wire_s;          /* what a card sends at its rate; the longest */
+  uint64_t memory_bytes;  /* of a rank, besides gradients: slots, residuals, vectors of buckets */
+  uint64_t events;        /* simulated */
   int simulated_ranks;
 } simulate_result;
 

@@ -206,6 +206,15 @@ static inline bool simulate_computes(const simulate_engine *engine, const simula
   return rank->tensor < engine->workload->count || !rank->forward_over;
 }
 
+/* What a rank is joined to others by. */
+static inline const simulate_link *simulate_joint(const simulate_engine *engine, uint32_t rank,
+                                                  uint32_t link) {
+  const simulate_settings *settings = engine->settings;
+  bool is_served = link == LCOMM_LINK_NET && settings->served.bytes_per_s > 0 &&
+                   simulate_world_serves(engine->world, rank);
+  return is_served ? &settings->served : &settings->links[link];
+}
+
 /* The bucket whose arrays a bucket works on: the second of two sums has those of the first. */
 static inline uint32_t simulate_arrays_of(const simulate_engine *engine, uint32_t bucket) {
   return bucket - (engine->world->buckets[bucket].sum == SIMULATE_SUM_SECOND);

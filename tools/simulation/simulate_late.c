@@ -27,10 +27,15 @@ typedef struct world {
   lcomm_quorum *lanes;
   lcomm_quorum **views;
   runner *ranks;
-  double closed_s[SIMULATE_LATE_STEPS];
-  uint64_t closed; /* rounds, all before the next one */
+  int workers;
+  double ready_s[SIMULATE_LATE_STEPS]; /* of closed rounds: when a result is there, for who waits */
+  uint64_t closed;                     /* rounds, all before the next one */
   uint64_t computed, age_sum, age_most, used;
 } world;
+
+static bool serves(const simulate_late_case *of, int rank) {
+  return of->apart && lcomm_quorum_mask_has(of->apart, rank);
+}
 
 /* 0 to 1, the same for a rank and step under every rule. */
 static double chance(int rank, uint64_t step, size_t word) {
@@ -84,8 +89,7 @@ static double result_s(const world *it, const runner *self) {
   if (round == self->is.contributed || round >= it->closed) {
     return INFINITY;
   }
-  double from_s = fmax(it->closed_s[round], self->sent_s[round]);
-  return from_s + it->of->exchange_s;
+  return fmax(it->ready_s[round], self->sent_s[round] + it->of->exchange_s);
 }
 
 /* As lcomm_behind() would say: with a quorum the round that is open is one of them. */
@@ -118,12 +122,17 @@ static void go_on(world *it, int rank, double now_s) {
 
 /* ----------------------------------------------------------------- the whole */
 
+static void close_next(world *it, double now_s) {
+  double before_s = it->closed > 0 ? it->ready_s[it->closed - 1] : 0;
+  lcomm_quorum_close(lane_of(it, it->closed));
+  it->ready_s[it->closed++] = fmax(now_s + it->of->exchange_s, before_s + it->of->wire_s);
+}
+
 static void close_rounds(world *it, double now_s) {
   while (
       it->closed < SIMULATE_LATE_STEPS &&
       lcomm_stale_may_close(&it->rule, it->views, lcomm_stale_lane(&it->rule, it->closed), now_s)) {
-    lcomm_quorum_close(lane_of(it, it->closed));
-    it->closed_s[it->closed++] = now_s;
+    close_next(it, now_s);
   }
 }
 
@@ -131,6 +140,9 @@ static void close_rounds(world *it, double now_s) {
 static double next_of(const world *it, const runner *self) {
   if (self->computes) {
     return self->at_s;
+  }
+  if (self->is.contributed == 0) {
+    return INFINITY; /* a server */
   }
   double at_s = result_s(it, self), goes_on_s = self->at_s + it->of->policy.late_ms / 1000.0;
   bool may_go_on = it->rule.steps > 0 && !lcomm_stale_must_wait(&it->rule, &self->is) &&
@@ -149,7 +161,9 @@ static double next_s(const world *it) {
 
 static void run(world *it) {
   for (int rank = 0; rank < it->of->ranks; rank++) {
-    begin_step(it, rank, 0);
+    if (!serves(it->of, rank)) {
+      begin_step(it, rank, 0);
+    }
   }
   while (it->closed < SIMULATE_LATE_STEPS) {
     double now_s = next_s(it);
@@ -177,12 +191,13 @@ static bool make(world *it) {
   it->lanes = calloc(it->lane_count, sizeof *it->lanes);
   it->views = calloc(it->lane_count, sizeof *it->views);
   it->ranks = calloc((size_t)ranks, sizeof *it->ranks);
-  lcomm_quorum_rule rule = lcomm_stale_quorum(&it->rule, ranks, NULL, LCOMM_SHARD_KEPT);
+  lcomm_quorum_rule rule = lcomm_stale_quorum(&it->rule, ranks, it->of->apart, LCOMM_SHARD_KEPT);
   if (is_quorum) {
     rule = (lcomm_quorum_rule){.ranks = ranks,
-                               .needed = lcomm_policy_quorum(policy, ranks),
+                               .needed = lcomm_policy_quorum(policy, it->workers),
                                .late_s = policy->late_ms / 1000.0,
-                               .kept = LCOMM_SHARD_KEPT};
+                               .kept = LCOMM_SHARD_KEPT,
+                               .apart = it->of->apart};
   }
   bool whole = it->lanes && it->views && it->ranks;
   for (unsigned i = 0; whole && i < it->lane_count; i++) {
@@ -202,34 +217,40 @@ static void release(world *it) {
 }
 
 static simulate_late_result result_of(const world *it) {
-  double all = (double)SIMULATE_LATE_STEPS * it->of->ranks, made = 0;
+  double all = (double)SIMULATE_LATE_STEPS * it->workers, made = 0;
   for (int rank = 0; rank < it->of->ranks; rank++) {
     made += (double)it->ranks[rank].is.contributed;
   }
-  return (simulate_late_result){
-      .step_s = (it->closed_s[SIMULATE_LATE_STEPS - 1] + it->of->exchange_s) / SIMULATE_LATE_STEPS,
-      .computed = fmin(1, (double)it->computed / all),
-      .used = (double)it->used / all,
-      .age = made > 0 ? (double)it->age_sum / made : 0,
-      .age_most = it->age_most};
+  return (simulate_late_result){.step_s =
+                                    it->ready_s[SIMULATE_LATE_STEPS - 1] / SIMULATE_LATE_STEPS,
+                                .computed = fmin(1, (double)it->computed / all),
+                                .used = (double)it->used / all,
+                                .age = made > 0 ? (double)it->age_sum / made : 0,
+                                .age_most = it->age_most};
+}
+
+static int workers_of(const simulate_late_case *of) {
+  return of->ranks - (of->apart ? lcomm_quorum_mask_count(of->apart, of->ranks) : 0);
 }
 
 bool simulate_late_run(const simulate_late_case *of, simulate_late_result *result, char *why) {
+  int workers = workers_of(of);
   bool is_quorum = of->policy.ranks > 0 || of->policy.percent > 0;
   if (of->ranks > SIMULATE_LATE_RANKS_MAX) {
     snprintf(why, SIMULATE_LATE_WHY_MAX, "late ranks are simulated among up to %d",
              SIMULATE_LATE_RANKS_MAX);
     return false;
   }
-  if (is_quorum && lcomm_policy_quorum(&of->policy, of->ranks) > of->ranks) {
-    snprintf(why, SIMULATE_LATE_WHY_MAX, "the quorum needs more ranks than the %d that there are",
-             of->ranks);
+  if (is_quorum && lcomm_policy_quorum(&of->policy, workers) > workers) {
+    snprintf(why, SIMULATE_LATE_WHY_MAX, "the quorum needs more %s than the %d that there are",
+             of->apart ? "workers" : "ranks", workers);
     return false;
   }
   world *it = calloc(1, sizeof *it);
   bool whole = it != NULL;
   if (whole) {
     it->of = of;
+    it->workers = workers;
     whole = make(it);
   }
   if (whole) {

@@ -126,37 +126,6 @@ static bool read_nodes(tool_command_line *line, const char *value) {
   return tool_units_read_whole(value, 1, SIMULATE_NODES_MAX, &nodes) && add_nodes(o, nodes);
 }
 
-static bool is_usable(const simulate_link *link) {
-  return link->bytes_per_s >= 100 && link->bytes_per_s <= 1e15;
-}
-
-static bool read_links(tool_command_line *line, const char *value) {
-  simulate_options *o = line->options;
-  o->link_count = 0;
-  do {
-    simulate_named_link *it = &o->links[o->link_count];
-    if (o->link_count == SIMULATE_LINKS_MAX ||
-        !tool_units_next_word(&value, it->name, sizeof it->name) ||
-        !simulate_links_between(it->name, &it->link) || !is_usable(&it->link)) {
-      return tool_refuse(line,
-                         "--link takes up to %d names (--list-links) or rates such as 200mbit",
-                         SIMULATE_LINKS_MAX);
-    }
-    o->link_count++;
-  } while (*value != '\0');
-  return true;
-}
-
-static bool read_inside(tool_command_line *line, const char *value) {
-  simulate_named_link *it = &((simulate_options *)line->options)->inside;
-  if (strlen(value) >= sizeof it->name || !simulate_links_inside(value, &it->link) ||
-      !is_usable(&it->link)) {
-    return tool_refuse(line, "--inside takes a name (--list-links) or a rate such as 20GB");
-  }
-  snprintf(it->name, sizeof it->name, "%s", value);
-  return true;
-}
-
 static bool read_policy(tool_command_line *line, const char *value) {
   simulate_options *o = line->options;
   lcomm_policy policy;
@@ -268,8 +237,9 @@ tool_parse simulate_options_parse(int argc, char **argv, simulate_options *made,
       TOOL_READ(0, "sweep", read_sweep),
       TOOL_INT('r', "ranks", offsetof(simulate_options, ranks), 1, 1024),
       TOOL_NAME(0, "topology", offsetof(simulate_options, topology)),
-      TOOL_READ('l', "link", read_links),
-      TOOL_READ(0, "inside", read_inside),
+      TOOL_READ('l', "link", simulate_options_read_links),
+      TOOL_READ(0, "server-link", simulate_options_read_server_link),
+      TOOL_READ(0, "inside", simulate_options_read_inside),
       TOOL_INT(0, "cards", offsetof(simulate_options, cards), 1, 1024),
       TOOL_READ(0, "latency", read_latency),
       TOOL_READ(0, "message", read_message),

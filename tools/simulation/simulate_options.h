@@ -26,6 +26,7 @@ typedef struct simulate_options {
   size_t policy_count;
   simulate_named_link links[SIMULATE_LINKS_MAX]; /* between nodes */
   size_t link_count;
+  simulate_named_link server_link;      /* of servers; name empty: as the others */
   simulate_named_link inside;           /* name empty: as the topology says */
   double latency_s, message_s, byte_ns; /* negative: as the link has it */
   uint64_t burst_size, cache_size;
@@ -46,6 +47,11 @@ typedef struct simulate_options {
 /* After TOOL_USAGE a sentence is in `error` (TOOL_ERROR_MAX bytes). */
 tool_parse simulate_options_parse(int argc, char **argv, simulate_options *made, char *error);
 void simulate_options_help(void);
+
+/* --link, --server-link and --inside: parts of simulate_options_parse. */
+bool simulate_options_read_links(tool_command_line *line, const char *value);
+bool simulate_options_read_server_link(tool_command_line *line, const char *value);
+bool simulate_options_read_inside(tool_command_line *line, const char *value);
 
 /* --late, and whether it fits the rest: parts of simulate_options_parse. */
 bool simulate_options_read_late(tool_command_line *line, const char *value);

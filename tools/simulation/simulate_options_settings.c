@@ -3,6 +3,15 @@
 
 #include "tools/simulation/simulate_options.h"
 
+/* A link between nodes, with what the command line says of all of them. */
+static simulate_link between(const simulate_options *o, simulate_link link) {
+  link.latency = o->latency_s >= 0 ? simulate_time_of(o->latency_s) : link.latency;
+  link.message = o->message_s >= 0 ? simulate_time_of(o->message_s) : link.message;
+  link.processor_ns_byte = o->byte_ns >= 0 ? o->byte_ns : link.processor_ns_byte;
+  link.burst_size = o->burst_size;
+  return link;
+}
+
 simulate_settings simulate_options_settings(const simulate_options *o, size_t link,
                                             const lcomm_topo *topo) {
   simulate_settings settings = {.cards = o->cards,
@@ -15,12 +24,11 @@ simulate_settings simulate_options_settings(const simulate_options *o, size_t li
     settings.links[i] =
         o->inside.name[0] != '\0' ? o->inside.link : simulate_links_of_cost(&topo->cost[i]);
   }
-  simulate_link *net = &settings.links[LCOMM_LINK_NET];
-  *net = link < o->link_count ? o->links[link].link
-                              : simulate_links_of_cost(&topo->cost[LCOMM_LINK_NET]);
-  net->latency = o->latency_s >= 0 ? simulate_time_of(o->latency_s) : net->latency;
-  net->message = o->message_s >= 0 ? simulate_time_of(o->message_s) : net->message;
-  net->processor_ns_byte = o->byte_ns >= 0 ? o->byte_ns : net->processor_ns_byte;
-  net->burst_size = o->burst_size;
+  simulate_link net = link < o->link_count ? o->links[link].link
+                                           : simulate_links_of_cost(&topo->cost[LCOMM_LINK_NET]);
+  settings.links[LCOMM_LINK_NET] = between(o, net);
+  if (o->server_link.name[0] != '\0') {
+    settings.served = between(o, o->server_link.link);
+  }
   return settings;
 }

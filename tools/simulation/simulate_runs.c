@@ -289,7 +289,8 @@ void simulate_message_post(simulate_engine *engine, uint32_t rank, uint32_t id, 
   const simulate_step *step = &engine->ranks[rank].runs[id]->program->steps[index];
   const simulate_link *link = link_of(engine, step);
   simulate_departure departure =
-      simulate_port_send(port_of(engine, rank, step->link), link, step->work, engine->now);
+      simulate_port_send(port_of(engine, rank, step->link),
+                         simulate_joint(engine, rank, step->link), step->work, engine->now);
   engine->ranks[rank].messages++;
   engine->node_bytes += step->link == LCOMM_LINK_NET ? step->work : 0;
   simulate_engine_push(engine, SIMULATE_SENT, departure.last, rank, id, index, step->work);
@@ -319,7 +320,8 @@ void simulate_message_arrives(simulate_engine *engine, const simulate_event *eve
   }
   const simulate_step *step = &run->program->steps[event->step];
   const simulate_link *link = link_of(engine, step);
-  simulate_time last = simulate_port_receive(port_of(engine, event->rank, step->link), link,
+  simulate_time last = simulate_port_receive(port_of(engine, event->rank, step->link),
+                                             simulate_joint(engine, event->rank, step->link),
                                              event->size, engine->now);
   if (engine->timeline) {
     simulate_timeline_message(engine->timeline, event->rank, event->run, event->step, step,

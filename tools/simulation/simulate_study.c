@@ -69,6 +69,21 @@ static bool simulate_traced(const simulate_study *study, const simulate_world *w
   return good;
 }
 
+/* What the step takes besides computing is the same with late ranks. */
+static bool simulate_late_ranks(const simulate_study *study, const simulate_world *world,
+                                const lcomm_policy *policy, simulate_case *it) {
+  const simulate_options *o = study->options;
+  simulate_late_case of = {.ranks = it->ranks,
+                           .apart = world->roles.apart,
+                           .compute_s = it->result.compute_s,
+                           .exchange_s = it->result.step_s - it->result.compute_s,
+                           .wire_s = it->result.wire_s,
+                           .policy = policy->quorum,
+                           .late = o->late,
+                           .late_count = o->late_count};
+  return simulate_late_run(&of, &it->late, it->late_why);
+}
+
 static bool simulate_one(const simulate_study *study, lcomm_topo *topo, simulate_case *it) {
   const simulate_options *o = study->options;
   simulate_settings settings = simulate_options_settings(o, it->link, topo);
@@ -77,11 +92,6 @@ static bool simulate_one(const simulate_study *study, lcomm_topo *topo, simulate
   lcomm_why error;
   if (lcomm_policy_parse(o->policies[it->policy], &policy, &error) != LCOMM_OK) {
     snprintf(it->why, sizeof it->why, "%s", error.text);
-    return false;
-  }
-  if (lcomm_policy_has_servers(&policy)) {
-    snprintf(it->why, sizeof it->why,
-             "sums by algo=servers follow no plan, which is what is simulated");
     return false;
   }
   tell_costs(&settings, &study->speeds, it->link < o->link_count, topo);
@@ -99,25 +109,9 @@ static bool simulate_one(const simulate_study *study, lcomm_topo *topo, simulate
   }
   describe(&world, it);
   bool good = simulate_traced(study, &world, &settings, it);
+  it->late_done = good && o->late_count > 0 && simulate_late_ranks(study, &world, &policy, it);
   simulate_world_free(&world);
   return good;
-}
-
-/* What the step takes besides computing is the same with late ranks. */
-static bool simulate_late_ranks(const simulate_study *study, simulate_case *it) {
-  const simulate_options *o = study->options;
-  lcomm_policy policy;
-  lcomm_why error;
-  if (lcomm_policy_parse(o->policies[it->policy], &policy, &error) != LCOMM_OK) {
-    return false;
-  }
-  simulate_late_case of = {.ranks = it->ranks,
-                           .compute_s = it->result.compute_s,
-                           .exchange_s = it->result.step_s - it->result.compute_s,
-                           .policy = policy.quorum,
-                           .late = o->late,
-                           .late_count = o->late_count};
-  return simulate_late_run(&of, &it->late, it->late_why);
 }
 
 /* --------------------------------------------------------------- all cases */
@@ -164,7 +158,6 @@ static bool run_nodes(simulate_study *study, size_t link, int nodes, tool_progre
     *it = (simulate_case){.link = link, .policy = policy, .nodes = topo.nodes, .ranks = topo.size};
     say(study, it, progress);
     it->done = simulate_one(study, &topo, it);
-    it->late_done = it->done && study->options->late_count > 0 && simulate_late_ranks(study, it);
     tool_progress_add(progress, 1);
   }
   lcomm_topo_free(&topo);

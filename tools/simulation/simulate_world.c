@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the libcomm authors */
 
-#include "tools/simulation/simulate_lowrank.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tools/simulation/simulate_lowrank.h"
+#include "tools/simulation/simulate_servers.h"
 
 /* ------------------------------------------------------------------ ranks */
 
@@ -97,6 +98,9 @@ static bool route_shape(const simulate_world_request *request, const simulate_wo
 static bool make_shape(const simulate_world_request *request, simulate_world *world,
                        const simulate_bucket *bucket, bool *asymmetric, char *why) {
   simulate_program *programs = &world->programs[bucket->shape * (uint32_t)world->ranks];
+  if (world->roles.servers > 0) {
+    return simulate_servers_make(request, bucket, &world->roles, programs, why);
+  }
   for (int rank = 0; rank < world->ranks; rank++) {
     if (!make_program(request, bucket, rank, &programs[rank], why)) {
       return false;
@@ -161,9 +165,22 @@ static bool make(const simulate_world_request *request, bool symmetric, simulate
   return make_programs(request, world, asymmetric, why);
 }
 
+/* Servers do what workers do not, so no node stands for others. */
+static bool make_roles(const simulate_world_request *request, simulate_world *world, char *why) {
+  lcomm_why reason = {"out of memory"};
+  if (!simulate_servers_sum(request) ||
+      lcomm_shard_roles_make(&request->policy->quorum.servers, request->topo, &world->roles,
+                             &reason) == LCOMM_OK) {
+    return true;
+  }
+  snprintf(why, SIMULATE_WHY_MAX, "%.480s", reason.text);
+  return false;
+}
+
 bool simulate_world_make(const simulate_world_request *request, simulate_world *world, char *why) {
   const lcomm_topo *topo = request->topo;
-  bool asymmetric = false, even = is_even(topo) && topo->nodes > 1;
+  bool asymmetric = false;
+  bool even = is_even(topo) && topo->nodes > 1 && !simulate_servers_sum(request);
   bool wanted = request->symmetry != SIMULATE_SYMMETRY_OFF && even;
   *world = (simulate_world){.topo = topo};
   if (request->symmetry == SIMULATE_SYMMETRY_ON && !even) {
@@ -175,8 +192,11 @@ bool simulate_world_make(const simulate_world_request *request, simulate_world *
              SIMULATE_ALL_RANKS_MAX);
     return false;
   }
-  world->buckets = simulate_buckets_make(request, &world->bucket_count, why);
+  if (make_roles(request, world, why)) {
+    world->buckets = simulate_buckets_make(request, &world->bucket_count, why);
+  }
   if (!world->buckets) {
+    lcomm_shard_roles_free(&world->roles);
     return false;
   }
   count_shapes(world);
@@ -195,5 +215,6 @@ bool simulate_world_make(const simulate_world_request *request, simulate_world *
 void simulate_world_free(simulate_world *world) {
   drop_programs(world);
   simulate_buckets_free(world->buckets, world->bucket_count);
+  lcomm_shard_roles_free(&world->roles);
   *world = (simulate_world){0};
 }

@@ -12,6 +12,7 @@
  * 0's, so a schedule that is not symmetric is found and not simulated by one node. */
 
 #include "libcomm/plan/auto_lowrank.h"
+#include "libcomm/shards/shard_roles.h"
 #include "tools/simulation/simulate_program.h"
 #include "tools/simulation/simulate_workload.h"
 
@@ -51,6 +52,7 @@ typedef struct simulate_world {
   uint32_t bucket_count;
   simulate_program *programs; /* of shape s and rank r: [s * ranks + r] */
   uint32_t shape_count;
+  lcomm_shard_roles roles; /* with algo=servers; else zeros */
 } simulate_world;
 
 typedef struct simulate_world_request {
@@ -71,6 +73,20 @@ void simulate_world_free(simulate_world *world);
 static inline const simulate_program *simulate_world_program(const simulate_world *world,
                                                              uint32_t bucket, uint32_t rank) {
   return &world->programs[world->buckets[bucket].shape * (uint32_t)world->ranks + rank];
+}
+
+/* Does a rank serve, which has no gradients? */
+static inline bool simulate_world_serves(const simulate_world *world, uint32_t rank) {
+  return world->roles.servers > 0 && lcomm_shard_roles_serves(&world->roles, (int)rank);
+}
+
+/* The first rank that computes gradients. */
+static inline uint32_t simulate_world_first(const simulate_world *world) {
+  uint32_t rank = 0;
+  while (simulate_world_serves(world, rank)) {
+    rank++;
+  }
+  return rank;
 }
 
 /* Ranks that each simulated one stands for. */
