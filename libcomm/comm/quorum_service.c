@@ -25,14 +25,19 @@ static lcomm_status check(const lcomm_comm *comm, const lcomm_shard_roles *roles
                               needed, roles->workers,
                               roles->servers > 0 ? " that are no servers" : "");
   }
-  if (comm->bootstrap.elastic) {
-    return lcomm_error_thread(LCOMM_ERR_UNSUPPORTED,
-                              "%s counts the ranks that a communicator is made with, and an "
-                              "elastic one loses some and gets others; make one that is not "
-                              "elastic",
-                              word(comm));
-  }
   return LCOMM_OK;
+}
+
+/* Of one rank alone, too, which others may join. */
+static lcomm_status check_elastic(const lcomm_comm *comm) {
+  if (!comm->bootstrap.elastic) {
+    return LCOMM_OK;
+  }
+  return lcomm_error_thread(LCOMM_ERR_UNSUPPORTED,
+                            "%s lets steps go on without some ranks, and with LCOMM_ELASTIC=on "
+                            "each step waits for all, so that they can go on from one step when a "
+                            "rank is lost; leave out one of the two",
+                            word(comm));
 }
 
 /* Its time-out is for owners that do not answer; shards look after ranks that do not contribute. */
@@ -48,6 +53,7 @@ static lcomm_status make(lcomm_comm *comm, lcomm_comm **service) {
 static lcomm_status begin(lcomm_comm *comm, lcomm_shard_roles *roles) {
   lcomm_comm *service = NULL;
   lcomm_why why = {.text = ""};
+  LCOMM_TRY(check_elastic(comm));
   lcomm_status status =
       lcomm_shard_roles_make(&comm->settings.policy.quorum.servers, &comm->topo, roles, &why);
   if (status != LCOMM_OK) {

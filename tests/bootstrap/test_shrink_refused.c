@@ -97,6 +97,29 @@ static void say_something_else(const crew *c, int rank, report *mine) {
   keep_sentence(mine, NULL);
 }
 
+static const char *unfit; /* a policy */
+
+static void create_unfit(const crew *c, int rank, report *mine) {
+  lcomm_destroy(create_elastic(c, rank, unfit, mine));
+}
+
+/* One rank alone is refused as well: others may join it. */
+static void what_does_not_wait_for_all_ranks_is_refused(void **state) {
+  (void)state;
+  static const struct {
+    const char *policy, *word;
+  } cases[] = {{"quorum=75%", "quorum= lets steps go on"},
+               {"stale=2:drop", "stale= lets steps go on"},
+               {"algo=servers servers=0", "algo=servers lets steps go on"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (int ranks = 1; ranks <= 3; ranks += 2) {
+      crew c = new_crew(ranks, create_unfit);
+      unfit = cases[i].policy;
+      run_ill(&c, -1, LCOMM_ERR_UNSUPPORTED, cases[i].word);
+    }
+  }
+}
+
 static void all_ranks_must_want_to_go_on(void **state) {
   (void)state;
   crew c = new_crew(3, differ_in_elastic);
@@ -167,6 +190,7 @@ static const struct CMUnitTest tests[] = {
     CREW_TEST(fail_without_elastic, 2),
     CREW_TEST(only_a_lost_rank_is_a_reason, 2),
     cmocka_unit_test(all_ranks_must_want_to_go_on),
+    cmocka_unit_test(what_does_not_wait_for_all_ranks_is_refused),
     CREW_TEST(nothing_is_left_of_those_before, 3),
     CREW_TEST(a_channel_keeps_what_waits_in_it, 3),
 };
