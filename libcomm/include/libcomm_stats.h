@@ -75,7 +75,8 @@ LCOMM_API lcomm_status lcomm_rack_stats_get(const lcomm_comm *comm, lcomm_rack_s
 /* With quorum= of the policy: how often a rank was late, as the results say that this rank has. The
  * bucket of a step is a sum (with algo=servers each 65536 elements of it are), and so is a call
  * with a residual that need not wait for all; each rank owns a piece of it, and says for its piece
- * who was used. */
+ * who was used. What of a rank waits for later sums tell lcomm_tensor_residual() and
+ * lcomm_residual_get(). */
 typedef struct lcomm_lateness {
   uint64_t sums, late_sums;     /* all, and those of which a piece did not use it */
   uint64_t pieces, late_pieces; /* all, and those that did not use it */

@@ -125,7 +125,7 @@ static void a_file_that_is_not_there_is_named(void **state) {
 static void ready_made_files_are_right(void **state) {
   static const char *const names[] = {"quick",   "link-rates",   "policies",    "time-to-accuracy",
                                       "scaling", "cross-region", "collectives", "pipeline",
-                                      "servers", "stragglers"};
+                                      "servers", "stragglers",   "text-50mbit"};
   char path[128];
   (void)state;
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
