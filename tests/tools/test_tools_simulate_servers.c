@@ -25,13 +25,19 @@ static const double RATE = 1e8;
 
 typedef struct given {
   int nodes, ranks; /* of each */
+  uint64_t parameters, tensor;
   const char *policy;
   double compute_s;
   simulate_settings settings;
 } given;
 
 static given begin(const char *policy) {
-  given it = {.nodes = RANKS, .ranks = 1, .policy = policy, .settings = {.cards = 1, .steps = 1}};
+  given it = {.nodes = RANKS,
+              .ranks = 1,
+              .parameters = TENSORS * COUNT,
+              .tensor = COUNT,
+              .policy = policy,
+              .settings = {.cards = 1, .steps = 1}};
   for (int i = 0; i < LCOMM_LINK_COUNT; i++) {
     it.settings.links[i] = (simulate_link){.latency = 1000, .bytes_per_s = 1e12};
   }
@@ -39,14 +45,14 @@ static given begin(const char *policy) {
   return it;
 }
 
-/* Computations take no time; TENSORS buckets of COUNT elements. */
+/* Computations take no time; without more, TENSORS buckets of COUNT elements. */
 static bool make_posed(const given *it, simulate_symmetry symmetry, posed *of) {
   lcomm_why error;
   *of = (posed){.why = ""};
   assert_int_equal(lcomm_policy_parse(it->policy, &of->policy, &error), LCOMM_OK);
   of->policy.bucket_bytes = COUNT * sizeof(float);
   assert_int_equal(simulate_world_pose(it->nodes, it->ranks, &of->topo, of->why), LCOMM_OK);
-  assert_true(simulate_workload_formula(TENSORS * COUNT, COUNT, it->compute_s, &of->workload));
+  assert_true(simulate_workload_formula(it->parameters, it->tensor, it->compute_s, &of->workload));
   return make_world(of, symmetry);
 }
 
@@ -130,6 +136,25 @@ static void sums_hide_behind_a_long_backward_pass(void **state) {
   assert_true(result.hidden > 0.5 && result.hidden < 1);
 }
 
+/* Of one chunk alone nothing comes back while the rest is sent. */
+static void a_chunk_comes_back_when_all_have_sent_it(void **state) {
+  (void)state;
+  given it = begin("algo=servers servers=7");
+  it.parameters = it.tensor = LCOMM_SHARD_CHUNK;
+  double one_way_s = LCOMM_SHARD_CHUNK * 4 * (RANKS - 1) / RATE;
+  assert_true(are_near(simulate(&it).step_s, 2 * one_way_s, 0.01));
+}
+
+/* Where all ranks share one processor. */
+static void servers_compute_no_gradients(void **state) {
+  (void)state;
+  given it = begin("algo=servers servers=6,7");
+  it.compute_s = 10;
+  it.settings.processors = 1;
+  it.settings.one_machine = true;
+  assert_true(are_near(simulate(&it).step_s, (RANKS - 2) * it.compute_s, 0.02));
+}
+
 /* Of two nodes of four: one with both servers, whose own two workers send inside it. */
 static void inside_a_node_nothing_crosses_the_card(void **state) {
   (void)state;
@@ -181,6 +206,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_server_with_a_larger_share_has_more_bytes),
     cmocka_unit_test(servers_are_slower_by_their_links_and_faster_with_better_ones),
     cmocka_unit_test(sums_hide_behind_a_long_backward_pass),
+    cmocka_unit_test(a_chunk_comes_back_when_all_have_sent_it),
+    cmocka_unit_test(servers_compute_no_gradients),
     cmocka_unit_test(inside_a_node_nothing_crosses_the_card),
     cmocka_unit_test(several_steps_go_on_after_each_other),
     cmocka_unit_test(what_cannot_be_simulated_says_why),
