@@ -57,7 +57,7 @@ static bool make_posed(const given *it, simulate_symmetry symmetry, posed *of) {
 }
 
 static simulate_result simulate(const given *it) {
-  simulate_result result;
+  simulate_result result = {0};
   posed of;
   bool good = make_posed(it, SIMULATE_SYMMETRY_AUTO, &of) &&
               simulate_engine_run(&of.world, &of.workload, &it->settings, NULL, &result, of.why);
