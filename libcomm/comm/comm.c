@@ -10,6 +10,7 @@
 #include "libcomm/base/clock.h"
 #include "libcomm/base/log.h"
 #include "libcomm/call/call_watch.h"
+#include "libcomm/comm/comm_left.h"
 #include "libcomm/comm/quorum_service.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/flow.h"
@@ -129,18 +130,16 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   lcomm_peer_memory_free(comm);
   lcomm_flow_cancel(comm);
   lcomm_pairs_cancel(comm);
-  lcomm_links_close(&comm->links, orderly);
-  lcomm_flow_free(comm);
-  lcomm_pairs_free(comm);
+  bool is_over = lcomm_links_close(&comm->links, orderly);
   if (comm->bootstrap.release) {
     comm->bootstrap.release(&comm->bootstrap, orderly);
   }
   lcomm_capture_free(comm->observers.capture);
-  lcomm_topo_free(&comm->topo);
-  lcomm_failure_state_free(comm);
-  pthread_mutex_destroy(&comm->errors.lock);
-  pthread_mutex_destroy(&comm->runs.device_turn);
-  free(comm);
+  if (is_over) {
+    lcomm_comm_free_rest(comm);
+  } else {
+    lcomm_left_comms_add(comm);
+  }
 }
 
 /* From here on nobody but the caller moves it. */
@@ -196,6 +195,7 @@ static void destroy_past(lcomm_comm *comm) {
   stop(comm);
   lcomm_operations_move(comm, &moved); /* cancels what is left after a failure */
   lcomm_comm_free(comm, comm->changes.parted);
+  lcomm_left_comms_free();
 }
 
 lcomm_status lcomm_destroy(lcomm_comm *comm) {
@@ -236,6 +236,7 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
     lcomm_error_thread_keep(comm->errors.text);
   }
   lcomm_comm_free(comm, parted);
+  lcomm_left_comms_free();
   return status;
 }
 

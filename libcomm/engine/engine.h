@@ -122,6 +122,7 @@ typedef struct lcomm_flow {
 typedef struct lcomm_runs {
   lcomm_run_cache cache;       /* of plain calls */
   lcomm_run *spent;            /* to be destroyed by a call that has the device's turn */
+  lcomm_run *abandoned;        /* destroyed, but messages may still read their slots */
   unsigned played;             /* operations in flight whose tapes are played */
   pthread_mutex_t device_turn; /* device_turn.h */
   struct lcomm_lanes *lanes;   /* lanes.h */
@@ -194,6 +195,7 @@ struct lcomm_comm {
   lcomm_stats stats;
   lcomm_comm_observers observers;
   lcomm_comm_changes changes;
+  lcomm_comm *next_left; /* comm/comm_left.h */
 
   /* What the rooms above keep here; the engine does not look inside. */
   struct lcomm_tensor_set *tensors;     /* tensor/bucket.h */

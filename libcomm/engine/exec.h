@@ -137,7 +137,7 @@ typedef struct lcomm_run_messages {
   uint32_t *due; /* those of them that are to be looked at, `due_count` */
   uint32_t due_count;
   double since_s; /* when the first of them was posted */
-  bool abandoned; /* cancelled with sends in flight: memory stays */
+  bool abandoned; /* cancelled in flight: memory stays until the links are closed */
 } lcomm_run_messages;
 
 /* The small-message fast path (exec_fastpath.c). */
@@ -211,6 +211,10 @@ struct lcomm_run {
 lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_sequence_space space,
                               lcomm_run **run);
 void lcomm_run_destroy(lcomm_run *run);
+
+/* Part of the end of a communicator, after the links, once nobody reads there any more: the runs
+ * that were destroyed with messages in flight. */
+void lcomm_runs_free_abandoned(lcomm_comm *comm);
 
 /* Begin over the data, which may be run->data. Nothing is sent yet. */
 void lcomm_run_start(lcomm_run *run, const lcomm_operation_data *data, uint32_t sequence);

@@ -158,7 +158,7 @@ void lcomm_run_cancel(lcomm_run *run) {
     const lcomm_step *step = &run->plan->schedule.steps[message->step];
     lcomm_transport *link = lcomm_comm_link(run->comm, step->peer);
     lcomm_slot_memory *slot = &run->slots[step->slot];
-    run->messages.abandoned |= step->kind == LCOMM_STEP_SEND;
+    run->messages.abandoned |= step->kind == LCOMM_STEP_SEND || !run->device;
     if (!message->first_over) {
       link->table->cancel(link, lcomm_exec_first(run, message));
     }

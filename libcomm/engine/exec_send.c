@@ -67,6 +67,15 @@ static void count_sent(lcomm_run *run, const lcomm_step *step, const lcomm_slot_
   lcomm_comm_count_in_rack(run->comm, step->peer, LCOMM_WIRE_HEADER_SIZE + slot->wire_size);
 }
 
+/* The header is under way. It is not among the messages in flight where its payload is not, so
+ * nobody else would cancel it. */
+static void note_payload(lcomm_transport *wire, lcomm_message *message, lcomm_status status) {
+  message->payload_under_way = status == LCOMM_OK;
+  if (status != LCOMM_OK) {
+    wire->table->cancel(wire, &message->first);
+  }
+}
+
 /* `status` is that of posting the message, whose payload is watched where it is under way. */
 static lcomm_status watch_payload(lcomm_run *run, uint32_t index, lcomm_message *message,
                                   lcomm_status status) {
@@ -109,7 +118,7 @@ static lcomm_status post_send(lcomm_run *run, uint32_t index, lcomm_message *mes
     const void *bytes = lcomm_exec_sent_bytes(run, step->slot, &size);
     status = wire->table->send(wire, step->peer, lcomm_exec_tag(run, step->message, 1), bytes, size,
                                &message->payload);
-    message->payload_under_way = status == LCOMM_OK;
+    note_payload(wire, message, status);
   }
   return watch_payload(run, index, message, status);
 }
@@ -129,7 +138,7 @@ static lcomm_status post_receive(lcomm_run *run, uint32_t index, lcomm_message *
       !lcomm_exec_is_short(wire, slot->wire_capacity)) {
     status = wire->table->receive(wire, step->peer, lcomm_exec_tag(run, step->message, 1),
                                   slot->wire, slot->wire_capacity, &message->payload);
-    message->payload_under_way = status == LCOMM_OK;
+    note_payload(wire, message, status);
   }
   return watch_payload(run, index, message, status);
 }

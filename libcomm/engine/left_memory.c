@@ -67,7 +67,7 @@ void lcomm_left_memory_take(lcomm_run *run) {
 /* Reachable, for who looks for leaks. */
 typedef struct kept_memory {
   struct kept_memory *next;
-  void *arena, *memory, *handles;
+  void *arena, *memory;
 } kept_memory;
 
 static kept_memory *kept_for_good;
@@ -76,8 +76,8 @@ void lcomm_left_memory_keep(lcomm_run *run) {
   lcomm_run_device *device = run->device;
   bool exports = device->handle_memory != NULL;
   kept_memory it = {.arena = taken((void **)&run->memory.arena),
-                    .memory = exports ? taken((void **)&device->memory) : NULL,
-                    .handles = taken((void **)&device->handle_memory)};
+                    .memory = exports ? taken((void **)&device->memory) : NULL};
+  device->handle_memory = NULL; /* of the links, which free it when nobody reads it any more */
   kept_memory *kept = malloc(sizeof *kept);
   if (!kept) {
     return;

@@ -18,8 +18,9 @@ void lcomm_left_memory_take_pinned(lcomm_graph_life *graph, int ordinal, void *p
 /* Free what no graph refers to any more. No turn is held: it waits for the device. */
 void lcomm_left_memory_free(void);
 
-/* The same of a run whose sends were given up: what they may still read stays to the end of the
- * process. The rest of the run can be freed. */
+/* The same of a run that was given up: what its sends may still read in pinned memory, and in
+ * memory of the device that peers have opened, stays to the end of the process. The rest of the run
+ * can be freed. */
 void lcomm_left_memory_keep(lcomm_run *run);
 
 #endif

@@ -175,26 +175,28 @@ lcomm_status lcomm_run_create(lcomm_comm *comm, lcomm_plan *plan, lcomm_sequence
   return LCOMM_OK;
 }
 
-/* Runs whose sends were still in flight when they were given up. MPI may
- * still read their slots, so they stay, reachable, to the end of the process; on a device only
- * these slots do. */
-static lcomm_run *_Atomic abandoned_runs;
+/* Of a device whose work may not be over: they stay, reachable, to the end of the process. */
+static lcomm_run *_Atomic kept_runs;
 
-static void keep_abandoned(lcomm_run *run) {
-  run->cached.next = atomic_load(&abandoned_runs);
-  while (!atomic_compare_exchange_weak(&abandoned_runs, &run->cached.next, run)) {
+/* Its messages were in flight when it was given up. What they may still read stays until nobody
+ * does, on a device for good; with the rest of it where it cannot be parted from that. */
+static bool is_left(lcomm_run *run) {
+  bool (*leave_sent)(lcomm_run *) = run->backend->leave_sent;
+  if (!run->messages.abandoned || (leave_sent && leave_sent(run))) {
+    return false;
   }
+  if (!run->device) {
+    run->cached.next = run->comm->runs.abandoned;
+    run->comm->runs.abandoned = run;
+    return true;
+  }
+  run->cached.next = atomic_load(&kept_runs);
+  while (!atomic_compare_exchange_weak(&kept_runs, &run->cached.next, run)) {
+  }
+  return true;
 }
 
-void lcomm_run_destroy(lcomm_run *run) {
-  if (!run) {
-    return;
-  }
-  bool (*leave_sent)(lcomm_run *) = run->backend->leave_sent;
-  if (run->messages.abandoned && !(leave_sent && leave_sent(run))) {
-    keep_abandoned(run);
-    return;
-  }
+static void free_run(lcomm_run *run) {
   for (uint32_t i = 0; run->codecs.encoders && i < run->plan->schedule.step_count; i++) {
     lcomm_topk_destroy(run->codecs.encoders[i]);
   }
@@ -224,4 +226,18 @@ void lcomm_run_destroy(lcomm_run *run) {
   free(run->flow.parts);
   lcomm_plan_destroy((lcomm_plan *)run->plan);
   free(run);
+}
+
+void lcomm_run_destroy(lcomm_run *run) {
+  if (run && !is_left(run)) {
+    free_run(run);
+  }
+}
+
+void lcomm_runs_free_abandoned(lcomm_comm *comm) {
+  while (comm->runs.abandoned) {
+    lcomm_run *run = comm->runs.abandoned;
+    comm->runs.abandoned = run->cached.next;
+    free_run(run);
+  }
 }

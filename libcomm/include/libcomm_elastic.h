@@ -19,7 +19,8 @@
  *   }
  *
  * No launcher may end the job for a dead rank, as mpirun does: start ranks by hand, by srun with
- * --no-kill and --kill-on-bad-exit=0, or by another launcher that lets the others live. Messages of
+ * --no-kill and --kill-on-bad-exit=0 (newcomers come in a job step of their own, so set LCOMM_TOKEN
+ * for all), or by another launcher that lets the others live. Messages of
  * elastic communicators do not travel over MPI. Each rank listens at a TCP port from the creation
  * on, at its address of the connection with rank 0; strangers are refused as at the store of
  * lcomm_create_env() (LCOMM_TOKEN). Parts of a communicator (lcomm_split) are not elastic. A job

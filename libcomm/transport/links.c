@@ -52,7 +52,7 @@ static void open_one(const lcomm_transport_setup *setup, const lcomm_transport_t
   if (taken > 0) {
     links->open[links->count++] = transport;
   } else if (status == LCOMM_OK) {
-    transport->table->close(transport, true);
+    (void)transport->table->close(transport, true); /* nothing was sent */
   }
 }
 
@@ -160,19 +160,44 @@ lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *na
   free(o.lonely);
   free(o.all);
   if (status != LCOMM_OK) {
-    lcomm_links_close(links, true);
+    (void)lcomm_links_close(links, true); /* nothing was sent */
   }
   return status;
 }
 
-void lcomm_links_close(lcomm_links *links, bool orderly) {
-  lcomm_links_memory_leave(links);
+bool lcomm_links_close(lcomm_links *links, bool orderly) {
+  lcomm_transport *left[LCOMM_LINKS_MAX];
+  int count = 0;
   for (int i = links->count; i-- > 0;) { /* memory of the first is used by the others */
-    links->open[i]->table->close(links->open[i], orderly);
+    if (!links->open[i]->table->close(links->open[i], orderly)) {
+      left[count++] = links->open[i];
+    }
   }
+  memcpy(links->open, left, (size_t)count * sizeof *left);
+  links->count = count;
   free(links->of);
   links->of = NULL;
-  links->count = 0;
+  return count == 0;
+}
+
+bool lcomm_links_release(lcomm_links *links) {
+  int count = 0;
+  for (int i = 0; i < links->count; i++) {
+    lcomm_transport *transport = links->open[i];
+    if (!transport->table->release || !transport->table->release(transport)) {
+      links->open[count++] = transport;
+    }
+  }
+  links->count = count;
+  return count == 0;
+}
+
+void lcomm_links_stop_reading(lcomm_links *links) {
+  for (int i = 0; i < links->count; i++) {
+    if (links->open[i]->table->stop_reading) {
+      links->open[i]->table->stop_reading(links->open[i]);
+    }
+  }
 }
 
 void lcomm_links_introduce(lcomm_transport_introduction *mine) {

@@ -41,7 +41,16 @@ bool lcomm_links_may_use(const char *names, const char *name);
  * TRANSPORT, SYSTEM, MEMORY. */
 lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *names,
                               lcomm_links *links, lcomm_why *why);
-void lcomm_links_close(lcomm_links *links, bool orderly);
+
+/* False: somebody may still read what cancelled messages were to send. That memory, which was given
+ * out or is the caller's, must stay as it is until lcomm_links_release() is true. */
+bool lcomm_links_close(lcomm_links *links, bool orderly);
+
+/* Does nobody read it any more? Any thread. */
+bool lcomm_links_release(lcomm_links *links);
+
+/* As the function of a transport. */
+void lcomm_links_stop_reading(lcomm_links *links);
 
 /* What this rank says of itself beforehand. */
 void lcomm_links_introduce(lcomm_transport_introduction *mine);
@@ -88,9 +97,8 @@ int lcomm_links_unreachable(lcomm_links *links, lcomm_why *why);
 void *lcomm_links_memory_get(lcomm_links *links, size_t size);
 void lcomm_links_memory_free(lcomm_links *links, void *memory);
 
-/* What was not given back stays as it is, reachable, to the end of the process:
- * after a failure somebody may still read it. */
-void lcomm_links_memory_leave(lcomm_links *links);
+/* What was not given back. The links are closed, and nobody reads it any more. */
+void lcomm_links_memory_free_all(lcomm_links *links);
 
 /* Sleeping until something arrives, in three parts, so that a lock need not be held in the middle
  * one: prepare fills a wait set, sleep waits for it for at most `limit_s`, awake ends it. A

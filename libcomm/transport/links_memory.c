@@ -4,7 +4,6 @@
 /* Memory that is given out to slots and vectors: of the transport whose peers
  * can look into it, else of our own. */
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,17 +13,17 @@
 struct lcomm_links_memory {
   void *memory;
   size_t size;
-  lcomm_transport *owner; /* NULL: the heap */
+  void (*free)(void *memory);
   lcomm_links_memory *next;
 };
 
-static void *get_shared(lcomm_links *links, size_t size, lcomm_transport **owner) {
+static void *get_shared(lcomm_links *links, size_t size, void (**give_back)(void *memory)) {
   for (int i = 0; i < links->count; i++) {
     lcomm_transport *transport = links->open[i];
     void *memory =
         transport->table->memory_get ? transport->table->memory_get(transport, size) : NULL;
     if (memory) {
-      *owner = transport;
+      *give_back = transport->table->memory_free;
       return memory;
     }
   }
@@ -46,7 +45,8 @@ void *lcomm_links_memory_get(lcomm_links *links, size_t size) {
   if (!entry) {
     return NULL;
   }
-  entry->memory = get_shared(links, size, &entry->owner);
+  entry->free = free;
+  entry->memory = get_shared(links, size, &entry->free);
   if (!entry->memory) {
     entry->memory = get_plain(size);
   }
@@ -61,32 +61,27 @@ void *lcomm_links_memory_get(lcomm_links *links, size_t size) {
   return entry->memory;
 }
 
+/* The first one of the list at this place. */
+static void free_first(lcomm_links *links, lcomm_links_memory **place) {
+  lcomm_links_memory *entry = *place;
+  *place = entry->next;
+  links->memory_size -= entry->size;
+  entry->free(entry->memory);
+  free(entry);
+}
+
 void lcomm_links_memory_free(lcomm_links *links, void *memory) {
-  for (lcomm_links_memory **link = &links->memory; memory && *link; link = &(*link)->next) {
-    lcomm_links_memory *entry = *link;
-    if (entry->memory != memory) {
-      continue;
-    }
-    *link = entry->next;
-    links->memory_size -= entry->size;
-    if (entry->owner) {
-      entry->owner->table->memory_free(entry->owner, memory);
-    } else {
-      free(memory);
-    }
-    free(entry);
-    return;
+  lcomm_links_memory **place = &links->memory;
+  while (*place && (*place)->memory != memory) {
+    place = &(*place)->next;
+  }
+  if (memory && *place) {
+    free_first(links, place);
   }
 }
 
-static lcomm_links_memory *_Atomic left_behind;
-
-void lcomm_links_memory_leave(lcomm_links *links) {
+void lcomm_links_memory_free_all(lcomm_links *links) {
   while (links->memory) {
-    lcomm_links_memory *entry = links->memory;
-    links->memory = entry->next;
-    entry->next = atomic_load(&left_behind);
-    while (!atomic_compare_exchange_weak(&left_behind, &entry->next, entry)) {
-    }
+    free_first(links, &links->memory);
   }
 }

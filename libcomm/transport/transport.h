@@ -146,8 +146,14 @@ typedef struct lcomm_transport_table {
                         size_t room);
 
   /* Free everything. orderly: no transfer is in flight anywhere; otherwise
-   * nothing collective may be done and peers may never answer. */
-  void (*close)(lcomm_transport *transport, bool orderly);
+   * nothing collective may be done and peers may never answer. False: somebody may still read what
+   * cancelled messages were to send, so that memory must stay as it is, and the transport is kept
+   * for release(). */
+  bool (*close)(lcomm_transport *transport, bool orderly);
+
+  /* Of a transport whose close() was false: true, and the transport is freed, once nobody reads
+   * that memory any more. Any thread. NULL: it stays to the end of the process. */
+  bool (*release)(lcomm_transport *transport);
 
   /* Can messages go to this peer? The same answer on both sides; of no meaning for those that
    * another transport has linked. */
@@ -171,7 +177,7 @@ typedef struct lcomm_transport_table {
                        size_t *size);
 
   /* Forget a message that is not over: no byte is received after this. What a
-   * forgotten one was to send may be read until close. */
+   * forgotten one was to send may be read until close() or release() is true. */
   void (*cancel)(lcomm_transport *transport, lcomm_transfer *transfer);
 
   lcomm_transport_control control;
@@ -187,9 +193,13 @@ typedef struct lcomm_transport_table {
   const lcomm_transport_wakeup *wakeup;
 
   /* Memory that peers can map when it is sent from. NULL when there is none
-   * left: then any memory will do. Aligned to a page, zeroed. */
+   * left: then any memory will do. Aligned to a page, zeroed. It outlives the transport. */
   void *(*memory_get)(lcomm_transport *transport, size_t size);
-  void (*memory_free)(lcomm_transport *transport, void *memory);
+  void (*memory_free)(void *memory);
+
+  /* This rank has cancelled all its messages after a failure, and starts none: peers need not keep
+   * for it what they have sent. NULL where they learn of that otherwise, or read nothing here. */
+  void (*stop_reading)(lcomm_transport *transport);
 
   /* The first message from `peer` with `tag` that nobody has asked for, if it is short and
    * the next to come, or progress() has taken it in: *bytes stays valid until drop takes it

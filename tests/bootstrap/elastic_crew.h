@@ -11,7 +11,10 @@
 #include "libcomm/include/libcomm.h"
 
 static unsigned victims;                   /* a bit for each rank that dies */
-static const char *crew_transport = "shm"; /* of all crews, unless a test says otherwise */
+static const char *crew_transport = "shm"; /* of all crews, unless a test says otherwise; */
+static int crew_count = 3000; /* and how many numbers a sum has, up to CREW_COUNT_MAX */
+
+enum { CREW_COUNT_MAX = 1000000 };
 
 static inline bool is_victim(int rank) {
   return victims >> rank & 1;
@@ -84,20 +87,20 @@ static inline lcomm_comm *join_elastic(const crew *c, report *mine) {
   return comm;
 }
 
-/* One sum over all ranks, of so many numbers; false with a report when it fails or is wrong. */
+/* One sum over all ranks; false with a report when it fails or is wrong. */
 static inline bool sums_up(lcomm_comm *comm, report *mine) {
-  enum { COUNT = 3000 };
-  static float values[COUNT];
+  static float values[CREW_COUNT_MAX];
   int size = lcomm_size(comm);
-  for (int i = 0; i < COUNT; i++) {
+  for (int i = 0; i < crew_count; i++) {
     values[i] = (float)(lcomm_rank(comm) + 1 + i % 7);
   }
-  mine->status = lcomm_allreduce(comm, values, values, COUNT, LCOMM_FLOAT32, LCOMM_SUM);
+  mine->status =
+      lcomm_allreduce(comm, values, values, (uint64_t)crew_count, LCOMM_FLOAT32, LCOMM_SUM);
   if (mine->status != LCOMM_OK) {
     keep_sentence(mine, comm);
     return false;
   }
-  for (int i = 0; i < COUNT; i++) {
+  for (int i = 0; i < crew_count; i++) {
     if (values[i] != (float)(size * (size + 1) / 2 + size * (i % 7))) {
       snprintf(mine->sentence, sizeof(mine->sentence), "element %d of the sum is %g", i,
                (double)values[i]);

@@ -148,6 +148,20 @@ static void nothing_is_left_of_those_before(const crew *c, int rank, report *min
   stay_flat(create_elastic(c, rank, "", mine), shrink_to_the_same, c->size, mine);
 }
 
+/* Half of the ranks are in the middle of a sum whose slots are as large as those of gradients. */
+static void nothing_is_left_of_large_sums(void **state) {
+  (void)state;
+  static const char *const transports[] = {"shm", "ucx"};
+  for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++) {
+    crew c = new_crew(3, nothing_is_left_of_those_before);
+    crew_transport = transports[i];
+    crew_count = CREW_COUNT_MAX;
+    run_survivors(&c, 0);
+    crew_transport = "shm";
+    crew_count = 3000;
+  }
+}
+
 enum { CHANNEL_COUNT = 4096 };
 
 /* From rank 0 to the other node. */
@@ -192,6 +206,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(all_ranks_must_want_to_go_on),
     cmocka_unit_test(what_does_not_wait_for_all_ranks_is_refused),
     CREW_TEST(nothing_is_left_of_those_before, 3),
+    cmocka_unit_test(nothing_is_left_of_large_sums),
     CREW_TEST(a_channel_keeps_what_waits_in_it, 3),
 };
 RUN_TESTS(tests)

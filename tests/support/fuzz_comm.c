@@ -79,24 +79,10 @@ static bool hear_it(lcomm_transport *transport, void *control) {
 
 /* --------------------------------------------------------------- memory */
 
-/* So that what is left behind after a failure is found again. */
+/* Of exactly its size. */
 static void *memory_get_it(lcomm_transport *transport, size_t size) {
-  fuzz_link *link = link_of(transport);
-  for (int i = 0; i < FUZZ_MEMORY_MAX; i++) {
-    if (!link->memory[i]) {
-      link->memory[i] = fuzz_allocate(size);
-      return link->memory[i];
-    }
-  }
-  return NULL;
-}
-
-static void memory_free_it(lcomm_transport *transport, void *memory) {
-  fuzz_link *link = link_of(transport);
-  for (int i = 0; i < FUZZ_MEMORY_MAX; i++) {
-    link->memory[i] = link->memory[i] == memory ? NULL : link->memory[i];
-  }
-  free(memory);
+  (void)transport;
+  return fuzz_allocate(size);
 }
 
 static int arm_it(lcomm_transport *transport) {
@@ -124,7 +110,7 @@ lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) 
       .test = test_it,
       .cancel = cancel_it,
       .memory_get = memory_get_it,
-      .memory_free = memory_free_it,
+      .memory_free = free,
       .wakeup = &wakeup};
   link->base.table = &link->table;
   snprintf(link->base.why, sizeof(link->base.why), "the input says so");
@@ -149,10 +135,8 @@ lcomm_comm *fuzz_comm_make(fuzz_bytes *in, int rank, int size, fuzz_link *link) 
 }
 
 void fuzz_comm_free(lcomm_comm *comm) {
-  fuzz_link *link = (fuzz_link *)comm->links.open[0];
-  for (int i = 0; i < FUZZ_MEMORY_MAX; i++) {
-    lcomm_links_memory_free(&comm->links, link->memory[i]);
-  }
+  lcomm_runs_free_abandoned(comm);
+  lcomm_links_memory_free_all(&comm->links);
   pthread_mutex_destroy(&comm->errors.lock);
   lcomm_failure_state_free(comm);
   free(comm->topo.host);

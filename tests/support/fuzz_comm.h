@@ -9,8 +9,6 @@
 #include "libcomm/engine/operation.h"
 #include "tests/support/fuzz_bytes.h"
 
-enum { FUZZ_MEMORY_MAX = 64 };
-
 /* The transport to all peers. */
 typedef struct fuzz_link {
   lcomm_transport base;
@@ -19,7 +17,6 @@ typedef struct fuzz_link {
   uint8_t control[LCOMM_CONTROL_SIZE]; /* the next one to be heard, if has_control */
   bool has_control;
   int told;
-  void *memory[FUZZ_MEMORY_MAX]; /* given out */
 } fuzz_link;
 
 /* `size` ranks; messages come from `in`: one byte says how a message goes on, see

@@ -209,6 +209,6 @@ void lcomm_fuzz_shm(const uint8_t *data, size_t size) {
   for (int i = 0; i < TRANSFERS; i++) {
     forget(&p, &p.pendings[i]);
   }
-  p.v->memory_free(p.t, p.memory);
+  p.v->memory_free(p.memory);
   p.v->close(p.t, false);
 }

@@ -111,6 +111,12 @@ static void other_policies_go_on(void **state) {
   lose_after_a_bucket("net=auto:int8 min=1K", false);
 }
 
+static void chains_of_codecs_go_on(void **state) {
+  (void)state;
+  lose_after_a_bucket("net=int8+ef+zstd min=1K bucket=64K check=xxhash", true);
+  lose_after_a_bucket("net=topk:0.05,values=int8+ef+zstd node=bf16 min=1K bucket=64K", false);
+}
+
 static void low_rank_goes_on(void **state) {
   (void)state;
   with_policy("net=lowrank:2 min=1K bucket=64K", true);
@@ -303,6 +309,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(error_feedback_of_topk_goes_on),
     cmocka_unit_test(momentum_goes_on),
     cmocka_unit_test(other_policies_go_on),
+    cmocka_unit_test(chains_of_codecs_go_on),
     cmocka_unit_test(low_rank_goes_on),
     cmocka_unit_test(a_progress_thread_goes_on),
     cmocka_unit_test(the_others_of_a_node_go_on),

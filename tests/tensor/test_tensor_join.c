@@ -139,6 +139,12 @@ static void low_rank_loses_nothing(void **state) {
   with_policy("net=lowrank:2 min=1K bucket=64K", true);
 }
 
+static void chains_of_codecs_lose_nothing(void **state) {
+  (void)state;
+  with_policy("net=int8+ef+zstd min=1K bucket=64K check=xxhash", true);
+  with_policy("net=topk:0.05,values=int8+ef+zstd node=bf16 min=1K bucket=64K", false);
+}
+
 static void frozen_tensors_stay_frozen(void **state) {
   (void)state;
   policy = "net=int8+ef min=1K bucket=64K";
@@ -186,6 +192,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(topk_loses_nothing),
     cmocka_unit_test(momentum_loses_nothing),
     cmocka_unit_test(low_rank_loses_nothing),
+    cmocka_unit_test(chains_of_codecs_lose_nothing),
     cmocka_unit_test(frozen_tensors_stay_frozen),
     cmocka_unit_test(what_is_held_is_not_lost_with_a_newcomer),
 };

@@ -37,12 +37,13 @@ static struct behaviour {
   atomic_bool orderly;
   int arms; /* what arm answers */
   bool lends;
-  int lent, returned;
+  int lent;
   bool has_notice;
   const char *trouble;     /* what open says although it succeeds */
   int needed[RANKS];       /* file descriptors */
   bool told[RANKS][RANKS]; /* whom others have linked */
   bool late;               /* no link is there yet */
+  bool read;               /* somebody reads what was sent, after the end */
 } behaviours[FAKES];
 
 static const lcomm_transport_table tables[FAKES];
@@ -84,10 +85,18 @@ static struct behaviour *of(const lcomm_transport *transport) {
   return &behaviours[((const fake *)transport)->number];
 }
 
-static void close_fake(lcomm_transport *transport, bool orderly) {
+static bool release_fake(lcomm_transport *transport) {
+  if (of(transport)->read) {
+    return false;
+  }
+  free(transport);
+  return true;
+}
+
+static bool close_fake(lcomm_transport *transport, bool orderly) {
   of(transport)->closed[((fake *)transport)->rank]++;
   atomic_store(&of(transport)->orderly, orderly);
-  free(transport);
+  return release_fake(transport);
 }
 
 static bool reaches(const lcomm_transport *transport, int peer) {
@@ -117,8 +126,10 @@ static void *lend(lcomm_transport *transport, size_t size) {
   return it->lends ? calloc(1, size) : NULL;
 }
 
-static void take_back(lcomm_transport *transport, void *memory) {
-  of(transport)->returned++;
+static int returned; /* what was lent */
+
+static void take_back(void *memory) {
+  returned++;
   free(memory);
 }
 
@@ -147,8 +158,9 @@ static int descriptors_far(const lcomm_transport_setup *setup) {
 #define FAKE(label, opener, needs)                                                                 \
   {                                                                                                \
     .name = label, .summary = "of this test", .open = opener, .close = close_fake,                 \
-    .reaches = reaches, .linked = is_linked, .progress = progress, .control.receive = hear,        \
-    .memory_get = lend, .memory_free = take_back, .wakeup = &wakeup, .descriptors = needs          \
+    .release = release_fake, .reaches = reaches, .linked = is_linked, .progress = progress,        \
+    .control.receive = hear, .memory_get = lend, .memory_free = take_back, .wakeup = &wakeup,      \
+    .descriptors = needs                                                                           \
   }
 
 static const lcomm_transport_table tables[FAKES] = {FAKE("near", open_near, descriptors_near),

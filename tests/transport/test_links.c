@@ -265,13 +265,33 @@ static void memory_comes_from_a_transport_while_it_has_some(void **state) {
   lcomm_links_memory_free(links, lent);
   lcomm_links_memory_free(links, NULL);
   lcomm_links_memory_free(links, &ranks); /* not ours: nothing happens */
-  assert_int_equal(behaviours[2].returned, 1);
+  assert_int_equal(returned, 1);
   assert_int_equal(links->memory_size, 5000);
   assert_null(lcomm_links_memory_get(links, SIZE_MAX - 5));
   lcomm_links_memory_free(links, empty);
-  lcomm_links_memory_leave(links); /* after a failure somebody may still read it */
   plain[4999] = 1;
+  close_all(); /* leaves it */
+  plain[4999] = 2;
+  lcomm_links_memory_free_all(links);
+  assert_int_equal(links->memory_size, 0);
+}
+
+static void what_somebody_reads_stays_after_the_end_until_nobody_does(void **state) {
+  (void)state;
+  open_all("auto");
+  lcomm_links *links = &ranks[0].links;
+  behaviours[0].read = behaviours[2].read = true;
+  assert_false(lcomm_links_close(links, false));
+  assert_null(links->of);
+  assert_false(lcomm_links_release(links));
+  behaviours[2].read = false; /* one of the two is still read */
+  assert_false(lcomm_links_release(links));
+  behaviours[0].read = false;
+  assert_true(lcomm_links_release(links));
+  assert_true(lcomm_links_release(links)); /* once more is harmless */
+  assert_int_equal(behaviours[0].closed[0], 1);
   close_all();
+  assert_int_equal(behaviours[0].closed[0], 1);
 }
 
 int main(void) {
@@ -294,6 +314,7 @@ int main(void) {
       TEST(all_open_transports_are_driven_and_heard),
       TEST(a_sleep_ends_for_every_transport_that_can_wake_it),
       TEST(memory_comes_from_a_transport_while_it_has_some),
+      TEST(what_somebody_reads_stays_after_the_end_until_nobody_does),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,6 +123,7 @@ static lcomm_status shrink(lcomm_comm *comm, lcomm_comm **next) {
   LCOMM_TRY(lcomm_shrink_check(comm, "lcomm_shrink"));
   (void)lcomm_operations_move(comm, &moved); /* cancels what is in flight */
   lcomm_lanes_finish(comm);
+  lcomm_links_stop_reading(&comm->links);
   LCOMM_TRY(lcomm_residuals_break_off(comm));
   return lcomm_shrink_make(comm, "lcomm_shrink", next);
 }

@@ -28,6 +28,7 @@ typedef struct lcomm_mpi_transport {
   int *ranks; /* of the peers, in comm */
   lcomm_mpi_control control;
   double cancel_until_s; /* patience with messages that are no longer wanted; 0: all of it */
+  bool touches;          /* memory of messages that were cancelled, for all that is known */
   struct lcomm_mpi_transport *next_left;
 } lcomm_mpi_transport;
 

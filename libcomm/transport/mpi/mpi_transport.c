@@ -18,8 +18,8 @@ enum { BIG = 1 << 30 };
 
 static const double CANCEL_S = 1;
 
-/* Transports closed after a failure: MPI may still read their control messages, so
- * they stay, reachable, to the end of the process. */
+/* Transports closed after a failure: MPI may still read their control messages, or what cancelled
+ * sends were to send, so they stay, reachable, to the end of the process. */
 static lcomm_mpi_transport *_Atomic left_behind;
 
 /* The words of a transfer: the request, and which way it goes. */
@@ -133,12 +133,15 @@ static lcomm_status mpi_test(lcomm_transport *transport, lcomm_transfer *transfe
   return LCOMM_OK;
 }
 
-static void forget(MPI_Request *request) {
-  if (*request == MPI_REQUEST_NULL) {
-    return;
-  }
+/* MPIs of today do not cancel sends, and whose request was given back cannot be asked about. */
+static void end_send(lcomm_mpi_transport *t, MPI_Request *request) {
+  int flag = 0;
   PMPI_Cancel(request);
-  PMPI_Request_free(request);
+  PMPI_Test(request, &flag, MPI_STATUS_IGNORE);
+  if (!flag) {
+    PMPI_Request_free(request);
+    t->touches = true;
+  }
 }
 
 bool lcomm_mpi_end_receive(lcomm_mpi_transport *t, MPI_Request *request) {
@@ -156,11 +159,12 @@ bool lcomm_mpi_end_receive(lcomm_mpi_transport *t, MPI_Request *request) {
 }
 
 static void mpi_cancel(lcomm_transport *transport, lcomm_transfer *transfer) {
+  lcomm_mpi_transport *t = lcomm_mpi_of(transport);
   MPI_Request request = load(transfer);
   if (request != MPI_REQUEST_NULL && transfer->opaque[AT_WAY] == RECEIVES) {
-    (void)lcomm_mpi_end_receive(lcomm_mpi_of(transport), &request);
-  } else {
-    forget(&request);
+    t->touches |= !lcomm_mpi_end_receive(t, &request);
+  } else if (request != MPI_REQUEST_NULL) {
+    end_send(t, &request);
   }
   store(transfer, request);
 }
@@ -178,16 +182,18 @@ static void discard(lcomm_mpi_transport *t) {
   free(t);
 }
 
-static void mpi_close(lcomm_transport *transport, bool orderly) {
+static bool mpi_close(lcomm_transport *transport, bool orderly) {
   lcomm_mpi_transport *t = lcomm_mpi_of(transport);
   (void)orderly; /* what MPI may still touch decides */
-  if (lcomm_mpi_control_close(t)) {
+  bool all = lcomm_mpi_control_close(t), over = !t->touches;
+  if (all && over) {
     discard(t);
-    return;
+    return true;
   }
   t->next_left = atomic_load(&left_behind);
   while (!atomic_compare_exchange_weak(&left_behind, &t->next_left, t)) {
   }
+  return over;
 }
 
 static bool tags_suffice(void) {

@@ -90,6 +90,8 @@ lcomm_shm_peer *lcomm_shm_peer_meet(lcomm_shm *t, int rank, uint64_t pid,
 void lcomm_shm_peer_free(const lcomm_shm *t, lcomm_shm_peer *peer);
 /* Write into why, unless there is something already: the first trouble counts. */
 __attribute__((format(printf, 2, 3))) void lcomm_shm_note(lcomm_why *why, const char *format, ...);
+/* Does it look at messages? Not after its end, and not after a failure. */
+bool lcomm_shm_peer_reads(const lcomm_shm_peer *peer);
 /* Be woken when peer number `index` ends. */
 void lcomm_shm_watch_peer(lcomm_shm *t, const lcomm_shm_peer *peer, int index);
 /* Wake up now and then, because there is a peer without a pidfd. */

@@ -24,7 +24,7 @@ enum {
   LCOMM_SHM_TOKEN = 16          /* random bytes by which a segment is known */
 };
 
-#define LCOMM_SHM_MAGIC UINT64_C(0x336d68736d6f636c) /* "lcomshm3" */
+#define LCOMM_SHM_MAGIC UINT64_C(0x346d68736d6f636c) /* "lcomshm4" */
 
 /* Messages longer than this are no messages. */
 #define LCOMM_SHM_LONGEST ((uint64_t)1 << 46)
@@ -90,7 +90,8 @@ typedef struct lcomm_shm_segment {
   alignas(LCOMM_SHM_LINE) _Atomic uint32_t sleeping; /* ring the doorbell when you have written */
   alignas(LCOMM_SHM_LINE) _Atomic uint32_t closed;   /* the owner has gone */
   alignas(LCOMM_SHM_LINE) _Atomic uint32_t errors;   /* grows with each error in a lane */
-  lcomm_shm_lane lanes[];                            /* one for each rank of the machine */
+  alignas(LCOMM_SHM_LINE) _Atomic uint32_t stopped_reading; /* the owner, after a failure */
+  lcomm_shm_lane lanes[];                                   /* one for each rank of the machine */
 } lcomm_shm_segment;
 
 #endif

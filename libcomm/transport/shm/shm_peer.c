@@ -116,6 +116,13 @@ lcomm_shm_peer *lcomm_shm_peer_meet(lcomm_shm *t, int rank, uint64_t pid,
 
 /* ------------------------------------------------------------- its end */
 
+bool lcomm_shm_peer_reads(const lcomm_shm_peer *peer) {
+  const lcomm_shm_segment *segment = peer->segment;
+  return atomic_load_explicit(&segment->stopped_reading, memory_order_seq_cst) == 0 &&
+         atomic_load_explicit(&segment->closed, memory_order_seq_cst) == 0 &&
+         lcomm_shm_is_alive(peer);
+}
+
 /* Be woken when the peer ends. */
 void lcomm_shm_watch_peer(lcomm_shm *t, const lcomm_shm_peer *peer, int index) {
   struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uint64_t)index};

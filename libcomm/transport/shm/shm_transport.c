@@ -105,9 +105,8 @@ static void *shm_memory_get(lcomm_transport *transport, size_t size) {
   return lcomm_shm_heap_get(size);
 }
 
-static void shm_memory_free(lcomm_transport *transport, void *memory) {
-  (void)transport;
-  lcomm_shm_heap_free(memory);
+static void shm_memory_free(void *memory) {
+  (void)lcomm_shm_heap_free(memory);
 }
 
 /* Short sends that are over may still wait for room in a ring. */
@@ -128,7 +127,29 @@ static void flush_all(lcomm_shm *t) {
   }
 }
 
-static void shm_close(lcomm_transport *transport, bool orderly) {
+/* May a peer still look at a message of ours? It answers each one that it has looked at; one that
+ * has failed, and says so, looks at none. */
+static bool is_read(lcomm_shm *t) {
+  for (int i = 0; i < t->reached_count; i++) {
+    lcomm_shm_peer *peer = t->reached[i];
+    lcomm_shm_take_answers(t, peer);
+    if (peer->sends.used_count > 0 && lcomm_shm_peer_reads(peer)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool shm_release(lcomm_transport *transport) {
+  lcomm_shm *t = lcomm_shm_of(transport);
+  if (is_read(t)) {
+    return false;
+  }
+  lcomm_shm_free(t);
+  return true;
+}
+
+static bool shm_close(lcomm_transport *transport, bool orderly) {
   lcomm_shm *t = lcomm_shm_of(transport);
   if (orderly) {
     flush_all(t);
@@ -137,7 +158,12 @@ static void shm_close(lcomm_transport *transport, bool orderly) {
   for (int i = 0; i < t->reached_count; i++) {
     lcomm_shm_wake(t->reached[i]);
   }
-  lcomm_shm_free(t);
+  return shm_release(transport);
+}
+
+static void shm_stop_reading(lcomm_transport *transport) {
+  atomic_store_explicit(&lcomm_shm_of(transport)->segment->stopped_reading, 1,
+                        memory_order_seq_cst);
 }
 
 void lcomm_shm_set_ways(lcomm_transport *transport, const lcomm_shm_ways *ways) {
@@ -158,6 +184,8 @@ const lcomm_transport_table lcomm_transport_shm = {
     .summary = "memory shared by the processes of one machine",
     .open = lcomm_shm_open,
     .close = shm_close,
+    .release = shm_release,
+    .stop_reading = shm_stop_reading,
     .reaches = shm_reaches,
     .control = {.send = lcomm_shm_control_send,
                 .send_error = lcomm_shm_control_send_error,

@@ -92,7 +92,8 @@ void lcomm_ucx_give_up(lcomm_ucx_transport *t) {
   lcomm_ucx_place_close(&t->place);
 }
 
-void lcomm_ucx_close(lcomm_transport *transport, bool orderly) {
+/* Nobody reads for a worker that is gone. */
+bool lcomm_ucx_close(lcomm_transport *transport, bool orderly) {
   lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
   if (t->place.worker) {
     lcomm_ucx_fork_forget(t->event_fd);
@@ -108,4 +109,5 @@ void lcomm_ucx_close(lcomm_transport *transport, bool orderly) {
   free(t->interfaces);
   free(t->peers);
   free(t);
+  return true;
 }

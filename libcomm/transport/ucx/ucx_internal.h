@@ -181,7 +181,7 @@ void lcomm_ucx_give_up(lcomm_ucx_transport *t);
 /* Close the endpoint of one peer, and make none later; UCX ends what is in flight on it. */
 void lcomm_ucx_unlink(lcomm_ucx_transport *t, int peer, double deadline_s);
 
-void lcomm_ucx_close(lcomm_transport *transport, bool orderly);
+bool lcomm_ucx_close(lcomm_transport *transport, bool orderly);
 
 /* The transport. */
 extern const lcomm_transport_table lcomm_transport_ucx;

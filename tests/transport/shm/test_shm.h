@@ -181,7 +181,7 @@ UNUSED static void *message_get(const party *p, const way *w, size_t size) {
 
 UNUSED static void message_free(const party *p, const way *w, void *memory) {
   if (w->shared) {
-    p->v->memory_free(p->t, memory);
+    p->v->memory_free(memory);
   } else {
     free(memory);
   }

@@ -198,6 +198,79 @@ static void closing_does_not_wait_for_ever(forked *self) {
   }
 }
 
+/* What ends the reading of a message whose sender has cancelled it and closed its transport. */
+typedef enum reading_end { ANSWERS, FAILS, CLOSES, DIES, READING_ENDS } reading_end;
+
+static void end_reading(const party *p, lcomm_transfer *transfer, reading_end end) {
+  if (end == ANSWERS) {
+    p->v->zero_copy->release(p->t, transfer);
+  } else if (end == FAILS) {
+    p->v->stop_reading(p->t);
+  } else if (end == CLOSES) {
+    forked_require(p->self, p->v->close(p->t, false), "nothing was sent, and close leaves it");
+  } else {
+    forked_die();
+  }
+}
+
+/* The peer looks into the message before, and after the sender has closed. */
+static void read_slowly(const party *p, size_t size, reading_end end) {
+  static unsigned char bytes[1 << 20];
+  lcomm_transfer transfer;
+  check(p, p->v->zero_copy->receive(p->t, 0, TAG, size, &transfer), "zero-copy receive");
+  finish(p, &transfer);
+  together(p->self);
+  together(p->self); /* the sender has closed */
+  check(p, p->v->zero_copy->get(p->t, &transfer, 0, size, bytes), "get");
+  require_bytes(p, bytes, size, 3, "a message that is still read");
+  end_reading(p, &transfer, end);
+  together(p->self);
+  if (end != CLOSES) {
+    (void)p->v->close(p->t, false);
+  }
+}
+
+static void wait_for_end(const party *p) {
+  while (lcomm_shm_is_alive(lcomm_shm_of(p->t)->of[1])) {
+    sched_yield();
+  }
+}
+
+static void what_a_peer_reads_stays_until_it_has_ended(forked *self) {
+  enum { SIZE = 100000 };
+  for (int i = 0; i < 2 * READING_ENDS; i++) {
+    const way *w = &all_ways[1 + i % 2]; /* a view, and a copy */
+    reading_end end = (reading_end)(i / 2);
+    party p = open_party(self);
+    lcomm_shm_set_ways(p.t, &w->ways);
+    if (end == DIES && i % 2 == 0) {
+      together(self); /* a peer dies once */
+      p.v->close(p.t, false);
+      continue;
+    }
+    if (self->rank == 1) {
+      read_slowly(&p, SIZE, end);
+      continue;
+    }
+    lcomm_transfer transfer;
+    unsigned char *bytes = message_get(&p, w, SIZE);
+    fill(bytes, SIZE, 3);
+    send_to(&p, 1, TAG, bytes, SIZE, &transfer);
+    together(self);
+    p.v->cancel(p.t, &transfer);
+    forked_require(self, !p.v->close(p.t, false), "%s: close forgets the reader", w->name);
+    forked_require(self, !p.v->release(p.t), "%s: release forgets the reader", w->name);
+    together(self);
+    if (end == DIES) {
+      wait_for_end(&p);
+    } else {
+      together(self);
+    }
+    forked_require(self, p.v->release(p.t), "%s: it is kept after end %d", w->name, end);
+    message_free(&p, w, bytes);
+  }
+}
+
 static const struct CMUnitTest tests[] = {
     FORKED_TEST_DYING(a_killed_peer_is_named, 2, 1),
     FORKED_TEST_DYING(a_killed_peer_is_named_without_pidfd, 2, 1),
@@ -206,5 +279,6 @@ static const struct CMUnitTest tests[] = {
     FORKED_TEST(a_peer_that_closes_is_named_after_its_notice, 2),
     FORKED_TEST(what_was_sent_arrives_though_its_sender_closes, 2),
     FORKED_TEST(closing_does_not_wait_for_ever, 2),
+    FORKED_TEST_DYING(what_a_peer_reads_stays_until_it_has_ended, 2, 1),
 };
 RUN_TESTS(tests)

@@ -326,7 +326,7 @@ static void write_nonsense(const party *p, uint64_t *seed) {
   there.slot = (uint16_t)(next_random(seed) % 5000);
   there.region = (uint16_t)(a >> 30 & 3);
   memcpy(lcomm_shm_data(entry), &there, lcomm_shm_left(at) >= 64 ? sizeof(there) : 0);
-  p->v->memory_free(p->t, (void *)(uintptr_t)there.address);
+  p->v->memory_free((void *)(uintptr_t)there.address);
   entry->tag = a >> 60 & 1 ? TAG : (uint32_t)(a >> 56);
   atomic_store(&entry->word, lcomm_shm_word(at, kind, size));
   victim->out.head = at + lcomm_shm_span(size);

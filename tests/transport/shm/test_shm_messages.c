@@ -226,7 +226,7 @@ static void a_view_is_the_memory_of_the_sender(forked *self) {
     memory[SIZE - 1] = 200;
     together(self);
     finish(&p, &transfer);
-    p.v->memory_free(p.t, memory);
+    p.v->memory_free(memory);
   } else {
     check(&p, p.v->zero_copy->receive(p.t, 0, TAG, SIZE, &transfer), "zero-copy receive");
     finish(&p, &transfer);

@@ -39,7 +39,7 @@ static void exchange(const party *p, int peer) {
   }
   finish(p, &sent[0]);
   finish(p, &sent[1]);
-  p->v->memory_free(p->t, shared);
+  p->v->memory_free(shared);
 }
 
 static void nothing_is_left_after_a_thousand_opens(forked *self) {
@@ -271,12 +271,12 @@ static void memory_is_zeroed_and_used_again(forked *self) {
                      "pieces overlap");
     }
     for (size_t i = 0; i < PIECES; i++) {
-      p.v->memory_free(p.t, pieces[(i * 77 + 3) % PIECES]);
+      p.v->memory_free(pieces[(i * 77 + 3) % PIECES]);
     }
   }
   forked_require(self, count_files() <= files + 1, "%d files for one region",
                  count_files() - files);
-  p.v->memory_free(p.t, NULL);
+  p.v->memory_free(NULL);
   forked_require(self, p.v->memory_get(p.t, SIZE_MAX) == NULL, "SIZE_MAX bytes were found");
   close_party(&p);
 }
@@ -293,7 +293,7 @@ static void regions_come_and_go(forked *self) {
       fill(memory + SIZE - 5000, 5000, i);
       send_to(&p, 1, 1, memory + SIZE - 5000, 5000, &transfer);
       finish(&p, &transfer);
-      p.v->memory_free(p.t, memory);
+      p.v->memory_free(memory);
     } else {
       check(&p, p.v->zero_copy->receive(p.t, 0, 1, 5000, &transfer), "zero-copy receive");
       finish(&p, &transfer);

@@ -57,7 +57,7 @@ static void zero_copy_messages_are_listed(forked *self) {
     p.v->zero_copy->release(p.t, &it.transfer);
   }
   forked_require(self, it.looks <= 2, "%u looks", it.looks);
-  p.v->memory_free(p.t, it.bytes);
+  p.v->memory_free(it.bytes);
   close_party(&p);
 }
 
