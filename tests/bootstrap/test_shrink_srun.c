@@ -48,9 +48,10 @@ static lcomm_comm *create_by_srun(const crew *c, report *mine) {
 static void go_on_under_srun(const crew *c, int rank, report *mine) {
   set_srun(c, rank, c->size, "0");
   lcomm_comm *comm = create_by_srun(c, mine);
-  if (!comm || !sums_up(comm, mine)) {
+  if (!comm) {
     return;
   }
+  (void)sums_up(comm, mine); /* unless the victim is further */
   if (is_victim(rank)) {
     raise(SIGKILL);
   }
@@ -75,15 +76,16 @@ static atomic_int *is_lost; /* a rank */
 static lcomm_comm *lose_and_admit(const crew *c, int rank, report *mine) {
   set_srun(c, rank, RANKS, "0");
   lcomm_comm *comm = create_by_srun(c, mine);
-  if (!comm || !sums_up(comm, mine)) {
+  if (!comm) {
     return NULL;
   }
+  (void)sums_up(comm, mine); /* unless the victim is further */
   if (is_victim(rank)) {
     raise(SIGKILL);
   }
   sum_until_lost(comm, 1000, mine);
   comm = shrink_to_next(comm, mine);
-  atomic_store(is_lost, comm ? 1 : 0);
+  atomic_store(is_lost, 1);
   while (comm && lcomm_size(comm) < RANKS) {
     comm = regroup_to_next(comm, mine);
     sleep_ms(10);
