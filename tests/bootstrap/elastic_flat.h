@@ -17,9 +17,9 @@ static inline holdings count_holdings(void) {
   return (holdings){count_files(), count_mappings_of("memfd:libcomm"), heap_kib(), resident_kib()};
 }
 
-/* Malloc's bookkeeping wanders by a few KiB, and a rank that another one is ahead of has not made the
- * slots of its sum: up to three times its numbers. Malloc may also hold some that were freed. What a
- * change left would be counted 80 times. */
+/* Malloc's bookkeeping wanders by a few KiB, and a rank that another one is ahead of has not made
+ * the slots of its sum: up to three times its numbers. Malloc may also hold some that were freed.
+ * What a change left would be counted 80 times. */
 static inline bool are_no_more(const holdings *now, const holdings *before) {
   long slots = 3 * crew_count * (long)sizeof(float) / 1024;
   return now->files <= before->files && now->mappings <= before->mappings &&
