@@ -110,6 +110,11 @@ static inline bool sums_up(lcomm_comm *comm, report *mine) {
   return true;
 }
 
+/* The same of a rank that may be at it when another one is lost: a failure is as good then. */
+static inline bool sums_up_or_fails(lcomm_comm *comm, report *mine) {
+  return sums_up(comm, mine) || mine->status != LCOMM_OK;
+}
+
 /* Sums until a rank is lost; at most so many. */
 static inline void sum_until_lost(lcomm_comm *comm, int most, report *mine) {
   for (int i = 0; i < most && sums_up(comm, mine); i++) {

@@ -207,7 +207,7 @@ static void the_others_agree_when_one_dies_meanwhile(void **state) {
 /* One is dead before the ranks have agreed: who wanted to leave is still there. */
 static void die_before_others_regroup(const crew *c, int rank, report *mine) {
   lcomm_comm *comm = create_elastic(c, rank, "", mine), *next = NULL;
-  if (!comm || !sums_up(comm, mine)) {
+  if (!comm || !sums_up_or_fails(comm, mine)) {
     return;
   }
   if (is_victim(rank)) {

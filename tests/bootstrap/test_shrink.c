@@ -20,7 +20,7 @@ static int nodes_left;
 
 static void lose_ranks_and_go_on(const crew *c, int rank, report *mine) {
   lcomm_comm *comm = create_elastic(c, rank, "", mine);
-  if (!comm || !sums_up(comm, mine)) {
+  if (!comm || !sums_up_or_fails(comm, mine)) {
     return;
   }
   if (is_victim(rank)) {
@@ -97,7 +97,7 @@ static bool die_then(lcomm_shrink_moment moment) {
 /* Rank 4 goes first. */
 static void die_while_others_shrink(const crew *c, int rank, report *mine) {
   lcomm_comm *comm = create_elastic(c, rank, "", mine);
-  if (!comm || !sums_up(comm, mine)) {
+  if (!comm || !sums_up_or_fails(comm, mine)) {
     return;
   }
   if (rank == 4) {
@@ -134,7 +134,7 @@ static bool hear_no_confirmation(lcomm_shrink_moment moment) {
 
 static void miss_the_confirmation(const crew *c, int rank, report *mine) {
   lcomm_comm *comm = create_elastic(c, rank, "", mine);
-  if (!comm || !sums_up(comm, mine)) {
+  if (!comm || !sums_up_or_fails(comm, mine)) {
     return;
   }
   if (rank == 3) {
@@ -167,7 +167,7 @@ static bool cut_once(lcomm_shrink_moment moment) {
 
 static void lose_a_connection_meanwhile(const crew *c, int rank, report *mine) {
   lcomm_comm *comm = create_elastic(c, rank, "", mine);
-  if (!comm || !sums_up(comm, mine)) {
+  if (!comm || !sums_up_or_fails(comm, mine)) {
     return;
   }
   if (rank == 2) {

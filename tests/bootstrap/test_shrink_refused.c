@@ -22,7 +22,7 @@
 /* Two ranks of four stand still; the other two cannot know whether these go on. */
 static void half_of_them_stand_still(const crew *c, int rank, report *mine) {
   lcomm_comm *comm = create_elastic(c, rank, "", mine);
-  if (!comm || !sums_up(comm, mine)) {
+  if (!comm || !sums_up_or_fails(comm, mine)) {
     return;
   }
   if (rank < 2) {

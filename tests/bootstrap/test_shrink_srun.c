@@ -48,10 +48,9 @@ static lcomm_comm *create_by_srun(const crew *c, report *mine) {
 static void go_on_under_srun(const crew *c, int rank, report *mine) {
   set_srun(c, rank, c->size, "0");
   lcomm_comm *comm = create_by_srun(c, mine);
-  if (!comm) {
+  if (!comm || !sums_up_or_fails(comm, mine)) {
     return;
   }
-  (void)sums_up(comm, mine); /* unless the victim is further */
   if (is_victim(rank)) {
     raise(SIGKILL);
   }
@@ -76,10 +75,9 @@ static atomic_int *is_lost; /* a rank */
 static lcomm_comm *lose_and_admit(const crew *c, int rank, report *mine) {
   set_srun(c, rank, RANKS, "0");
   lcomm_comm *comm = create_by_srun(c, mine);
-  if (!comm) {
+  if (!comm || !sums_up_or_fails(comm, mine)) {
     return NULL;
   }
-  (void)sums_up(comm, mine); /* unless the victim is further */
   if (is_victim(rank)) {
     raise(SIGKILL);
   }
