@@ -362,7 +362,9 @@ static void nonsense_is_survived(forked *self) {
       }
       together(self);
     }
-    p.v->close(p.t, false);
+    bool is_over = p.v->close(p.t, false);
+    together(self);
+    forked_require(self, is_over || p.v->release(p.t), "round %d: who has closed may read", round);
   }
 }
 
