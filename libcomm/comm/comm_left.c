@@ -27,7 +27,7 @@ void lcomm_comm_free_rest(lcomm_comm *comm) {
 
 void lcomm_left_comms_add(lcomm_comm *comm) {
   pthread_mutex_lock(&lock);
-  comm->next_left = all;
+  comm->changes.next_left = all;
   all = comm;
   pthread_mutex_unlock(&lock);
 }
@@ -39,7 +39,7 @@ void lcomm_left_comms_free(void) {
   pthread_mutex_unlock(&lock);
   while (next) {
     lcomm_comm *comm = next;
-    next = comm->next_left;
+    next = comm->changes.next_left;
     if (lcomm_links_release(&comm->links)) {
       lcomm_comm_free_rest(comm);
     } else {

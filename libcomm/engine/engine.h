@@ -170,6 +170,7 @@ typedef struct lcomm_comm_changes {
   bool over;                     /* its ranks have gone on in another one, */
   bool parted;                   /* and nobody reads here any more */
   struct lcomm_carry_held *held; /* of tensors, until newcomers have theirs (tensor_carry.h) */
+  lcomm_comm *next_left;         /* after its end: another one that is kept (comm/comm_left.h) */
 } lcomm_comm_changes;
 
 struct lcomm_comm {
@@ -195,7 +196,6 @@ struct lcomm_comm {
   lcomm_stats stats;
   lcomm_comm_observers observers;
   lcomm_comm_changes changes;
-  lcomm_comm *next_left; /* comm/comm_left.h */
 
   /* What the rooms above keep here; the engine does not look inside. */
   struct lcomm_tensor_set *tensors;     /* tensor/bucket.h */

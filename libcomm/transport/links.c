@@ -166,7 +166,7 @@ lcomm_status lcomm_links_open(const lcomm_transport_setup *setup, const char *na
 }
 
 bool lcomm_links_close(lcomm_links *links, bool orderly) {
-  lcomm_transport *left[LCOMM_LINKS_MAX];
+  lcomm_transport *left[LCOMM_LINKS_MAX] = {NULL};
   int count = 0;
   for (int i = links->count; i-- > 0;) { /* memory of the first is used by the others */
     if (!links->open[i]->table->close(links->open[i], orderly)) {
