@@ -80,8 +80,8 @@ LCOMM_API lcomm_status lcomm_server_run(lcomm_comm *comm, lcomm_server_update up
  * workers call it, between the same two steps, and it waits for all of them. Until then servers
  * take part in nothing else: a collective call of this communicator would wait for them in vain.
  * Tensors are added, frozen and unfrozen after it, on all ranks. lcomm_destroy() calls it where it
- * was forgotten. Before the first step or sync of a run, and the second time, it does nothing: a run
- * that has no step is lcomm_tensors_sync() and this.
+ * was forgotten. Before the first step or sync of a run, and the second time, it does nothing: a
+ * run that has no step is lcomm_tensors_sync() and this.
  * Errors: STATE on a rank that is no worker, during a step, and where results are under way
  * (stale=): sync first; MISMATCH where another worker syncs; or as lcomm_barrier. */
 LCOMM_API lcomm_status lcomm_server_end(lcomm_comm *comm);
