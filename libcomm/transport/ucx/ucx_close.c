@@ -82,6 +82,7 @@ void lcomm_ucx_unlink(lcomm_ucx_transport *t, int rank, double deadline_s) {
 
 void lcomm_ucx_give_up(lcomm_ucx_transport *t) {
   lcomm_ucx_fork_forget(t->event_fd);
+  t->given_up = true;
   t->base.alarms++;
   release_own(t);
   for (int i = 0; i < t->size; i++) {
@@ -92,7 +93,8 @@ void lcomm_ucx_give_up(lcomm_ucx_transport *t) {
   lcomm_ucx_place_close(&t->place);
 }
 
-/* Nobody reads for a worker that is gone. */
+/* A send that was cancelled is over (ucx_cancel), unless the transport was given up for it: a
+ * receiver on this host reads without a worker of the sender. */
 bool lcomm_ucx_close(lcomm_transport *transport, bool orderly) {
   lcomm_ucx_transport *t = (lcomm_ucx_transport *)transport;
   if (t->place.worker) {
@@ -108,6 +110,9 @@ bool lcomm_ucx_close(lcomm_transport *transport, bool orderly) {
   }
   free(t->interfaces);
   free(t->peers);
+  if (t->given_up) {
+    return false;
+  }
   free(t);
   return true;
 }
