@@ -75,6 +75,13 @@ expect steps_are_measured test "$(csv_lines 'steps,topk:0.01+ef,,,,,,nmse,' file
 expect a_policy_tells_the_codec "$bench" --no-speed -p "net=topk:0.1+ef scope=bucket" --csv policy.csv values.f32
 expect a_policy_is_named test "$(csv_lines 'accuracy,topk:0.1+ef scope=bucket,,,,,,nmse,' policy.csv)" -eq 1
 
+# The momentum of one gradient again and again grows to it, so less has been sent by then, and the
+# residual of the last step is a larger share of it.
+expect momentum_is_sent "$bench" --no-speed -p net=sign -p "net=sign adam=onebit warmup=1" --synthetic normal:20000 --steps 50 --csv momentum.csv
+share() { grep "^steps,$1,,,,,,nmse," momentum.csv | grep -o '[^,]*,$' | tr -d ,; }
+expect momentum_has_a_larger_share_of_error \
+  awk -v g="$(share sign+ef)" -v m="$(share '"sign+ef adam=onebit,beta1=0.9"')" 'BEGIN { exit !(g > 0 && m > 1.05 * g && m < 2 * g) }'
+
 expect duels_and_predictions_are_measured \
   short --peers 3 --baselines --predict 25Gbit 16 -c bf16 -c bf16+zstd -c topk:0.01+ef --csv duels.csv
 expect sums_are_measured test "$(csv_lines 'duels,bf16,,,sum in one pass,scalar,4096,times,' duels.csv)" -eq 1

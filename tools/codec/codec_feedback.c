@@ -13,6 +13,7 @@ typedef struct bucket_run {
   lcomm_dataset_bucket bucket;
   const uint64_t *ends;
   float *given, *arrived;
+  float *momentum;         /* of what was given; 0 before a codec's first step */
   double *exact, *applied; /* sums over the steps */
   const lcomm_kernels *kernels;
 } bucket_run;
@@ -21,6 +22,14 @@ typedef struct bucket_run {
 static void add_up(double *sum, const float *values, uint64_t n) {
   for (uint64_t i = 0; i < n; i++) {
     sum[i] += isfinite(values[i]) ? (double)values[i] : 0.0;
+  }
+}
+
+/* As after the warm-up of adam=. What is not finite would stay in it for good. */
+static void join_momentum(const bucket_run *j, double beta1) {
+  for (uint64_t i = 0; i < j->bucket.count; i++) {
+    double given = isfinite(j->given[i]) ? (double)j->given[i] : 0.0;
+    j->momentum[i] = (float)(beta1 * (double)j->momentum[i] + (1 - beta1) * given);
   }
 }
 
@@ -34,18 +43,23 @@ static void add_errors(const bucket_run *j, lcomm_steps *steps) {
 }
 
 static lcomm_status take_step(const bucket_run *j, lcomm_under_test *tested, uint64_t step,
-                              lcomm_steps *steps) {
+                              lcomm_result *result) {
+  double beta1 = result->codec->beta1;
+  const float *sent = beta1 > 0 ? j->momentum : j->given;
   size_t number = (size_t)(step % j->stream->step_count);
   if (step == 0 || j->stream->step_count > 1) {
     lcomm_source_read(j->stream->steps[number], j->bucket.first, j->bucket.count, j->given);
   }
-  lcomm_under_test_encode(tested, j->kernels, j->given, step + 1);
+  if (beta1 > 0) {
+    join_momentum(j, beta1);
+  }
+  lcomm_under_test_encode(tested, j->kernels, sent, step + 1);
   if (lcomm_under_test_decode(tested, j->kernels, j->arrived) != LCOMM_OK) {
     return LCOMM_ERR_INTERNAL;
   }
-  add_up(j->exact, j->given, j->bucket.count);
+  add_up(j->exact, sent, j->bucket.count);
   add_up(j->applied, j->arrived, j->bucket.count);
-  steps->sent_bytes += lcomm_under_test_sizes_of(tested).sent_bytes;
+  result->steps.sent_bytes += lcomm_under_test_sizes_of(tested).sent_bytes;
   return LCOMM_OK;
 }
 
@@ -64,9 +78,10 @@ static lcomm_status take_steps(const bucket_run *j, lcomm_result *result, uint64
   }
   for (uint64_t i = 0; i < j->bucket.count; i++) {
     j->exact[i] = j->applied[i] = 0.0;
+    j->momentum[i] = 0.0f;
   }
   for (uint64_t step = 0; status == LCOMM_OK && step < steps; step++) {
-    status = take_step(j, tested, step, &result->steps);
+    status = take_step(j, tested, step, result);
   }
   if (status == LCOMM_OK) {
     add_errors(j, &result->steps);
@@ -93,15 +108,17 @@ static lcomm_status run_bucket(lcomm_results *results, bucket_run *j, tool_progr
   lcomm_status status = LCOMM_ERR_MEMORY;
   j->given = tool_pages_alloc(size);
   j->arrived = tool_pages_alloc(size);
+  j->momentum = tool_pages_alloc(size);
   j->exact = tool_pages_alloc(2 * size);
   j->applied = tool_pages_alloc(2 * size);
   j->ends = ends;
-  if (ends && j->given && j->arrived && j->exact && j->applied) {
+  if (ends && j->given && j->arrived && j->momentum && j->exact && j->applied) {
     lcomm_dataset_ends(lcomm_source_contents_of(j->stream->steps[0]), &j->bucket, ends);
     status = run_codecs(results, j, progress);
   }
   tool_pages_free(j->applied, 2 * size);
   tool_pages_free(j->exact, 2 * size);
+  tool_pages_free(j->momentum, size);
   tool_pages_free(j->arrived, size);
   tool_pages_free(j->given, size);
   free(ends);

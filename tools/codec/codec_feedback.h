@@ -12,7 +12,8 @@
  * takes its own steps in turn, and begins again when there are more to do; any
  * other one repeats its only step. With error feedback the error stays that of
  * a few steps; without it, it grows with their number. Each step has a seed of
- * its own. Statuses as of lcomm_survey_run. */
+ * its own. With beta1 of a codec (adam= of its policy) what is given is the
+ * momentum of the gradients, as after the warm-up. Statuses as of lcomm_survey_run. */
 lcomm_status lcomm_feedback_run(lcomm_results *results, tool_progress *progress);
 
 /* Its units of progress. */

@@ -29,6 +29,7 @@ enum {
 typedef struct lcomm_bench_codec {
   lcomm_codec_spec choice;
   lcomm_scope scope;                     /* where top-k picks its share */
+  double beta1;                          /* of adam=: --steps sends momentum; 0: gradients */
   char text[LCOMM_BENCH_CODEC_TEXT_MAX]; /* canonical, for tables */
 } lcomm_bench_codec;
 

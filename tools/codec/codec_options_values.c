@@ -37,7 +37,8 @@ static lcomm_bench_options *options_of(const tool_command_line *line) {
 
 /* ---------------------------------------------------------------- codecs */
 
-static bool add_choice(tool_command_line *line, const lcomm_codec_spec *choice, lcomm_scope scope) {
+static bool add_choice(tool_command_line *line, const lcomm_codec_spec *choice, lcomm_scope scope,
+                       const lcomm_adam_policy *adam) {
   lcomm_bench_options *o = options_of(line);
   if (o->codec_count == LCOMM_BENCH_CODECS_MAX) {
     return tool_refuse(line, "more than %d codecs are too many for one run",
@@ -50,6 +51,12 @@ static bool add_choice(tool_command_line *line, const lcomm_codec_spec *choice, 
   if (scope == LCOMM_SCOPE_BUCKET && lcomm_format_is_sparse(&choice->format)) {
     strncat(codec->text, " scope=bucket", sizeof codec->text - strlen(codec->text) - 1);
   }
+  if (adam->onebit) {
+    size_t length = strlen(codec->text);
+    snprintf(codec->text + length, sizeof codec->text - length, " adam=onebit,beta1=%g",
+             adam->beta1);
+  }
+  codec->beta1 = adam->beta1;
   return true;
 }
 
@@ -59,7 +66,7 @@ bool lcomm_bench_add_codec(tool_command_line *line, const char *text) {
   if (lcomm_format_parse(text, &choice, &why) != LCOMM_OK) {
     return tool_refuse(line, "%s", why.text);
   }
-  return add_choice(line, &choice, LCOMM_SCOPE_TENSOR);
+  return add_choice(line, &choice, LCOMM_SCOPE_TENSOR, &(lcomm_adam_policy){.onebit = false});
 }
 
 bool lcomm_bench_add_policy(tool_command_line *line, const char *text) {
@@ -68,7 +75,7 @@ bool lcomm_bench_add_policy(tool_command_line *line, const char *text) {
   if (lcomm_policy_parse(text, &policy, &why) != LCOMM_OK) {
     return tool_refuse(line, "%s", why.text);
   }
-  return add_choice(line, &policy.net, policy.scope);
+  return add_choice(line, &policy.net, policy.scope, &policy.adam);
 }
 
 bool lcomm_bench_add_default_codecs(tool_command_line *line) {
