@@ -17,8 +17,9 @@
 
 /* How long a rank that has nothing to do stays awake: adaptive spinning. To wake up
  * takes some 50 us, so it pays to stay awake for about as long as waits last now, if
- * that is not long. Where ranks share processors, others need them. */
-static const double AWAKE_LEAST_S = 20e-6, AWAKE_MOST_S = 1e-3, AWAKE_MOST_CROWDED_S = 100e-6;
+ * that is not long. Where ranks share processors waits last longer, and whoever waits
+ * yields to the others. */
+static const double AWAKE_LEAST_S = 20e-6, AWAKE_MOST_S = 1e-3;
 
 static double awake_time_s(const lcomm_comm *comm) {
   return comm->waiting.awake_s > AWAKE_LEAST_S ? comm->waiting.awake_s : AWAKE_LEAST_S;
@@ -26,11 +27,10 @@ static double awake_time_s(const lcomm_comm *comm) {
 
 /* Adapt to a wait that has ended and lasted so long. */
 static void adapt_awake_time(lcomm_comm *comm, double lasted_s) {
-  double most_s = comm->waiting.crowded ? AWAKE_MOST_CROWDED_S : AWAKE_MOST_S;
-  if (lasted_s > most_s) {
+  if (lasted_s > AWAKE_MOST_S) {
     comm->waiting.awake_s /= 2;
   } else if (lasted_s > awake_time_s(comm)) {
-    comm->waiting.awake_s = 2 * lasted_s < most_s ? 2 * lasted_s : most_s;
+    comm->waiting.awake_s = 2 * lasted_s < AWAKE_MOST_S ? 2 * lasted_s : AWAKE_MOST_S;
   }
 }
 

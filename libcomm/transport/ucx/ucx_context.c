@@ -12,11 +12,9 @@
 #include "libcomm/transport/ucx/ucx_environment.h"
 
 /* Ours where the user sets no LCOMM_UCX_NAME. Ranks of one host that come here
- * at all come for a network. A connection may not block while it is made, and one
- * that died must be noticed while it is idle. */
-#define COMMON                                                                                     \
-  "UCX_WARN_INVALID_CONFIG=n", "UCX_TCP_CONN_NB=y", "UCX_TCP_KEEPIDLE=4s", "UCX_TCP_KEEPINTVL=2s", \
-      "UCX_TCP_KEEPCNT=3"
+ * at all come for a network. A connection may not block while it is made. That one
+ * which died is noticed while it is idle, ucx_sockets.c sees to. */
+#define COMMON "UCX_WARN_INVALID_CONFIG=n", "UCX_TCP_CONN_NB=y", "UCX_TCP_KEEPIDLE=inf"
 
 /* All messages are in memory of the host, and whoever moves them calls no CUDA, UCX neither. */
 #define HOST_MEMORY "UCX_TLS=^shm,self,cuda,rocm"

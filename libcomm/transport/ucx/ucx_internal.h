@@ -56,6 +56,7 @@ typedef struct lcomm_ucx_transport {
   lcomm_ucx_place place; /* its worker is NULL once the transport had to be given up */
   int rank, size;
   int event_fd;
+  int unproven;  /* links that were made later, and over which nothing has come or gone yet */
   bool given_up; /* in the middle of a message, which its receiver may go on reading */
   lcomm_ucx_peer *peers;
   lcomm_ucx_interfaces *interfaces; /* per rank; NULL: not known */

@@ -43,6 +43,9 @@ int lcomm_ucx_unreachable(lcomm_transport *transport, lcomm_why *why) {
   if (!t->place.worker || !t->interfaces) {
     return -1;
   }
+  if (t->unproven > 0) {
+    lcomm_ucx_sockets_keep_alive(t->event_fd);
+  }
   lcomm_ucx_sockets_of(t->event_fd, look_at, &all);
   if (all.silent >= 0) {
     lcomm_why_set(why, LCOMM_ERR_TRANSPORT, "does not answer for %.0f s%s", all.heard_s,

@@ -55,9 +55,21 @@ static bool is_kept_alive(int fd) {
          idle_s <= IDLE_MAX_S;
 }
 
+static bool is_within_host(int fd) {
+  struct sockaddr_in own = {0}, peer = {0};
+  socklen_t own_size = sizeof(own), peer_size = sizeof(peer);
+  return getsockname(fd, (struct sockaddr *)&own, &own_size) == 0 &&
+         getpeername(fd, (struct sockaddr *)&peer, &peer_size) == 0 && own.sin_family == AF_INET &&
+         peer.sin_family == AF_INET && own.sin_addr.s_addr == peer.sin_addr.s_addr;
+}
+
 static void keep_alive(int fd, void *argument) {
-  static const int ON = 1, IDLE_S = 4, INTERVAL_S = 2, COUNT = 3; /* as ucx_context.c has it */
+  static const int ON = 1, OFF = 0, IDLE_S = 4, INTERVAL_S = 2, COUNT = 3;
   (void)argument;
+  if (is_within_host(fd)) {
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &OFF, sizeof(OFF));
+    return;
+  }
   if (is_kept_alive(fd)) {
     return;
   }

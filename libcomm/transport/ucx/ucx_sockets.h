@@ -33,8 +33,10 @@ bool lcomm_ucx_connection_read(int fd, lcomm_ucx_connection *connection);
 enum { LCOMM_UCX_SILENT_S = 8 };
 
 /* Have the kernel ask over every idle connection of the worker whether the other host
- * is there, and end one that does not answer within ten seconds: UCX asks for that
- * only at one end of some. What is asked for already stays as it is. */
+ * is there, and end one that does not answer within ten seconds. UCX would ask for that
+ * only at one end of some. What is asked for already stays as it is. Connections within
+ * a host are not asked over: the kernel knows when the other side ends, and where
+ * hundreds of ranks share a host it drops packets when all connections ask. */
 void lcomm_ucx_sockets_keep_alive(int event_fd);
 
 /* Has the other host not answered for so long, although it was asked several

@@ -217,12 +217,12 @@ static void control_message_makes_a_link(forked *self) {
 }
 
 /* As for those that are made at once: an executed program does not have them, and the kernel asks
- * for the other host. */
+ * for no host that is this one. */
 static void check_socket(int fd, void *argument) {
   lcomm_ucx_connection connection;
   int *wrong = argument;
   if (lcomm_ucx_connection_read(fd, &connection)) {
-    *wrong += !connection.kept_alive || !(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    *wrong += connection.kept_alive || !(fcntl(fd, F_GETFD) & FD_CLOEXEC);
   }
 }
 

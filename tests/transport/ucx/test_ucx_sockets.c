@@ -6,7 +6,10 @@
 
 #include <arpa/inet.h>
 #include <linux/filter.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "libcomm/transport/ucx/ucx_sockets.h"
 #include "tests/support/unit_tests.h"
@@ -118,17 +121,52 @@ static void look_for_keepalive(forked *self) {
   party p = open_party(self);
   int found[2] = {0, 0};
   lcomm_ucx_sockets_of(((lcomm_ucx_transport *)p.t)->event_fd, count_kept_alive, found);
-  forked_require(self, found[false] == 0 && found[true] >= self->size - 1,
+  forked_require(self, found[true] == 0 && found[false] >= self->size - 1,
                  "%d connections are kept alive, %d are not", found[true], found[false]);
   forked_barrier(self);
   close_party(&p);
 }
 
-/* A host that vanishes while nothing is in flight sends nothing, not even an end. */
-static void all_connections_are_kept_alive(void **state) {
+/* Hundreds of ranks of a host have tens of thousands of connections. */
+static void connections_within_a_host_are_not_asked_over(void **state) {
   (void)state;
   skip_without_ucx();
   forked_run(4, look_for_keepalive);
+}
+
+/* To a listener on 127.0.0.1, from this address. */
+static int connect_from(const char *own, const struct sockaddr_in *listener) {
+  struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr(own)};
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+  assert_int_equal(connect(fd, (const struct sockaddr *)listener, sizeof(*listener)), 0);
+  return fd;
+}
+
+/* A host that vanishes while nothing is in flight sends nothing, not even an end. */
+static void all_connections_to_others_are_kept_alive(void **state) {
+  (void)state;
+  static const int ON = 1;
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t size = sizeof(address);
+  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
+  assert_int_equal(listen(listener, 5), 0);
+  assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+  int other = connect_from("127.0.0.2", &address), same = connect_from("127.0.0.1", &address);
+  assert_int_equal(setsockopt(same, SOL_SOCKET, SO_KEEPALIVE, &ON, sizeof(ON)), 0);
+  int watching = epoll_create1(EPOLL_CLOEXEC);
+  struct epoll_event event = {.events = EPOLLIN};
+  assert_int_equal(epoll_ctl(watching, EPOLL_CTL_ADD, other, &event), 0);
+  assert_int_equal(epoll_ctl(watching, EPOLL_CTL_ADD, same, &event), 0);
+  lcomm_ucx_sockets_keep_alive(watching);
+  assert_true(lcomm_ucx_socket_option(other, SOL_SOCKET, SO_KEEPALIVE) > 0);
+  assert_int_equal(lcomm_ucx_socket_option(other, IPPROTO_TCP, TCP_KEEPIDLE), 4);
+  assert_int_equal(lcomm_ucx_socket_option(same, SOL_SOCKET, SO_KEEPALIVE), 0);
+  close(watching);
+  close(same);
+  close(other);
+  close(listener);
 }
 
 /* ------------------------------------------------------------- whose address */
@@ -161,7 +199,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(host_that_was_heard_or_not_asked_is_not_silent),
     cmocka_unit_test(host_that_answers_no_connection_is_silent),
     UCX_TEST(sockets_to_all_peers_are_found, 4),
-    cmocka_unit_test(all_connections_are_kept_alive),
+    cmocka_unit_test(connections_within_a_host_are_not_asked_over),
+    cmocka_unit_test(all_connections_to_others_are_kept_alive),
     cmocka_unit_test(address_names_the_first_rank_of_another_host),
 };
 RUN_TESTS(tests)
