@@ -44,13 +44,18 @@ static uint64_t late_sums(const model *m) {
   return known.late_sums;
 }
 
-static void who_is_late_in_fifty_sums_in_a_row_is_named_once(void) {
+/* All but one are waited for, and the last one for so long; warnings are counted. */
+static void make_watched(model *m, unsigned late_ms) {
   char policy[64];
-  model m;
-  snprintf(policy, sizeof policy, "net=none quorum=%d late=0", mpi_size - 1);
-  make_model(&m, policy, two_nodes(), LCOMM_SUM);
+  snprintf(policy, sizeof policy, "net=none quorum=%d late=%u", mpi_size - 1, late_ms);
+  make_model(m, policy, two_nodes(), LCOMM_SUM);
   warnings = 0;
   lcomm_log_set(LCOMM_LOG_WARN, keep_sentence, NULL);
+}
+
+static void who_is_late_in_fifty_sums_in_a_row_is_named_once(void) {
+  model m;
+  make_watched(&m, 0);
   make_steps(&m, 1); /* in which all compare their tensors */
   MPI_Barrier(MPI_COMM_WORLD);
   uint64_t before = late_sums(&m);
@@ -68,12 +73,8 @@ static void who_is_late_in_fifty_sums_in_a_row_is_named_once(void) {
 }
 
 static void who_is_waited_for_is_not_named(void) {
-  char policy[64];
   model m;
-  snprintf(policy, sizeof policy, "net=none quorum=%d late=3600000", mpi_size - 1);
-  make_model(&m, policy, two_nodes(), LCOMM_SUM);
-  warnings = 0;
-  lcomm_log_set(LCOMM_LOG_WARN, keep_sentence, NULL);
+  make_watched(&m, 3600000);
   make_steps(&m, NAMED + AHEAD);
   lcomm_log_set(LCOMM_LOG_WARN, NULL, NULL);
   require(late_sums(&m) == 0 && warnings == 0, "%d late sums, %d warnings", (int)late_sums(&m),

@@ -28,9 +28,10 @@ expect more_nodes_than_ranks_are_refused refuses --nodes 9 --ranks 4
 meeting() { "$tool" --meet 40 | grep -qE "$1"; }
 expect threads_meet_and_bytes_are_counted meeting '^\{"ranks": 40, "meet_s": [0-9.]+, "root_processor_s": [0-9.]+, "most_bytes": [1-9][0-9]*, "root_bytes": [1-9]'
 
-sums() {
+# ranks N OPTION...: 0 when the tool ended well on all of them
+ranks() {
   local rank rc status=0 pids=()
-  start_ranks 3 timeout -k 5 "$limit" "$tool" --sums 2 --nodes 3 --count 100000 --transport shm
+  start_ranks "$1" timeout -k 5 "$limit" "$tool" "${@:2}"
   for rank in "${!pids[@]}"; do
     wait "${pids[$rank]}"
     rc=$?
@@ -38,20 +39,13 @@ sums() {
   done
   return $status
 }
+
+sums() { ranks 3 --sums 2 --nodes 3 --count 100000 --transport shm; }
 expect ranks_sum_and_tell_what_they_looked_at sums
 expect it_is_rank_0_that_tells grep -qE '^\{"nodes": 3, "ranks": 3, "looks": [1-9][0-9]*, "messages": [1-9]' "$work/out.0"
 expect what_it_holds_is_counted grep -qE '"links": 2, "maps": [1-9][0-9]*, "descriptors": [1-9][0-9]*, "threads": [1-9].*"made_links": 2, .*"first_links": 2, ' "$work/out.0"
 
-parts() { # TRANSPORT
-  local rank rc status=0 pids=()
-  start_ranks 4 timeout -k 5 "$limit" "$tool" --sums 1 --count 100 --parts 2 --transport "$1"
-  for rank in "${!pids[@]}"; do
-    wait "${pids[$rank]}"
-    rc=$?
-    [ $rc -eq 0 ] || status=$rc
-  done
-  return $status
-}
-expect ranks_split_and_sum_in_parts parts shm
+parts() { ranks 4 --sums 1 --count 100 --parts 2 --transport shm; }
+expect ranks_split_and_sum_in_parts parts
 expect what_that_took_is_told grep -qE '"create_s": [0-9.]+, "sum_s": [0-9.]+, "end_s": [0-9.]+, "split_s": [0-9.]+, "part_s": [0-9.]+\}$' "$work/out.0"
 exit $((failures > 0))
