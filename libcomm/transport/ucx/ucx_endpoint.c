@@ -105,15 +105,18 @@ lcomm_status lcomm_ucx_link_now(lcomm_ucx_transport *t, int rank) {
   return LCOMM_OK;
 }
 
-/* Where many links are made at a time, the last one looks at the sockets of all. */
+void lcomm_ucx_look_after_sockets(lcomm_ucx_transport *t) {
+  lcomm_ucx_sockets_keep_alive(t->event_fd);
+  lcomm_ucx_fork_close_on_exec(t->event_fd);
+}
+
+/* Where many links are made at a time, the last one looks after the sockets of all. */
 void lcomm_ucx_proven(lcomm_ucx_transport *t, int rank) {
   if (t->peers[rank].proven) {
     return;
   }
   t->peers[rank].proven = true;
-  if (--t->unproven > 0) {
-    return;
+  if (--t->unproven <= 0) {
+    lcomm_ucx_look_after_sockets(t);
   }
-  lcomm_ucx_sockets_keep_alive(t->event_fd);
-  lcomm_ucx_fork_close_on_exec(t->event_fd);
 }

@@ -143,7 +143,10 @@ bool lcomm_ucx_connect_later(lcomm_ucx_transport *t, int rank, const void *addre
  */
 lcomm_status lcomm_ucx_link_now(lcomm_ucx_transport *t, int rank);
 
-/* A message has come or gone: treat the sockets of a link that was made late as those of others. */
+/* Treat the sockets of links that were made late as those of others. */
+void lcomm_ucx_look_after_sockets(lcomm_ucx_transport *t);
+
+/* A message has come or gone over this link. */
 void lcomm_ucx_proven(lcomm_ucx_transport *t, int rank);
 
 /* ---------------------------- links to the peers, ucx_link.c, ucx_wireup.c */

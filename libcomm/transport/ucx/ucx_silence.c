@@ -44,7 +44,7 @@ int lcomm_ucx_unreachable(lcomm_transport *transport, lcomm_why *why) {
     return -1;
   }
   if (t->unproven > 0) {
-    lcomm_ucx_sockets_keep_alive(t->event_fd);
+    lcomm_ucx_look_after_sockets(t);
   }
   lcomm_ucx_sockets_of(t->event_fd, look_at, &all);
   if (all.silent >= 0) {
