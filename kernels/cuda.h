@@ -202,8 +202,15 @@ static inline uint32_t lcomm_cuda_topk_launches(uint32_t outputs) {
   return ONCE + DIGITS + (outputs + WRITES - 1) / WRITES;
 }
 
-/* Reading a payload is at most so many launches, applying it one more. */
-enum { LCOMM_CUDA_TOPK_READS = 3 };
+/* A payload is read in strips of its index. */
+enum { LCOMM_CUDA_TOPK_STRIP = 4096, LCOMM_CUDA_TOPK_LEAP = 32 };
+
+/* Reading a payload of `size` bytes is so many launches, applying it one more; of payloads that are
+ * read together as many as of the longest. */
+static inline uint32_t lcomm_cuda_topk_reads(uint64_t size) {
+  return 1 + (size > LCOMM_CUDA_TOPK_STRIP) +
+         (size > (uint64_t)2 * LCOMM_CUDA_TOPK_LEAP * LCOMM_CUDA_TOPK_STRIP);
+}
 
 typedef struct lcomm_cuda_topk_encode {
   const float *base;
@@ -230,6 +237,12 @@ typedef struct lcomm_cuda_sparse {
    * payloads of one call. */
   void *scratch;
 } lcomm_cuda_sparse;
+
+/* A payload into the view of an array, of which nothing stays. */
+typedef struct lcomm_cuda_topk_decode {
+  lcomm_cuda_sparse payload;
+  float *base;
+} lcomm_cuda_topk_decode;
 
 typedef struct lcomm_cuda_kernels {
   int (*encode)(const lcomm_cuda_encode *a, void *stream);
@@ -307,6 +320,13 @@ typedef struct lcomm_cuda_kernels {
   int (*topk_add)(const lcomm_cuda_sparse *a, float factor, float *base, void *stream);
   /* Zeros in the view, then topk_add. */
   int (*topk_decode)(const lcomm_cuda_sparse *a, float factor, float *base, void *stream);
+  /* Up to LCOMM_CUDA_LIST_MAX payloads, each with scratch of its own. topk_decode of each, in one
+   * launch more than applying one takes: views do not overlap. topk_add of each to one array, in
+   * order, in a launch for each more than reading takes. */
+  int (*topk_decode_list)(const lcomm_cuda_topk_decode *list, uint32_t count, float factor,
+                          void *stream);
+  int (*topk_add_list)(const lcomm_cuda_sparse *list, uint32_t count, float factor, float *base,
+                       void *stream);
   /* lcomm_topk_commit and lcomm_topk_mask; applied NULL: everything was. */
   int (*topk_commit)(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied,
                      float *residual, void *stream);

@@ -46,6 +46,8 @@ const lcomm_cuda_kernels lcomm_cuda_kernels_table = {
     .topk_scratch = lcomm_cuda_run_topk_scratch,
     .topk_add = lcomm_cuda_run_topk_add,
     .topk_decode = lcomm_cuda_run_topk_decode,
+    .topk_decode_list = lcomm_cuda_run_topk_decode_list,
+    .topk_add_list = lcomm_cuda_run_topk_add_list,
     .topk_commit = lcomm_cuda_run_topk_commit,
     .topk_mask = lcomm_cuda_run_topk_mask,
 };

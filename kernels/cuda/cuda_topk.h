@@ -20,6 +20,10 @@ int lcomm_cuda_run_topk_encode(lcomm_cuda_topk *topk, const lcomm_cuda_topk_enco
 size_t lcomm_cuda_run_topk_scratch(uint64_t entries, uint64_t size);
 int lcomm_cuda_run_topk_add(const lcomm_cuda_sparse *a, float factor, float *base, void *stream);
 int lcomm_cuda_run_topk_decode(const lcomm_cuda_sparse *a, float factor, float *base, void *stream);
+int lcomm_cuda_run_topk_decode_list(const lcomm_cuda_topk_decode *list, uint32_t count,
+                                    float factor, void *stream);
+int lcomm_cuda_run_topk_add_list(const lcomm_cuda_sparse *list, uint32_t count, float factor,
+                                 float *base, void *stream);
 int lcomm_cuda_run_topk_commit(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied,
                                float *residual, void *stream);
 int lcomm_cuda_run_topk_mask(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied,

@@ -23,13 +23,14 @@
  * more entries than it can have counts as empty.
  */
 
+#include "kernels/cuda/cuda_list.cuh"
 #include "kernels/cuda/cuda_topk_view.cuh"
 
 enum {
-  LCOMM_TOPK_STRIP = 4096, /* bytes of the index */
-  LCOMM_TOPK_HOPS = 129,   /* bytes of the longest index block: 32 deltas of 32 bits */
-  LCOMM_TOPK_LEAP = 32,    /* strips */
-  LCOMM_TOPK_ROUND = 256   /* index blocks that are looked at together */
+  LCOMM_TOPK_STRIP = LCOMM_CUDA_TOPK_STRIP, /* bytes of the index */
+  LCOMM_TOPK_HOPS = 129, /* bytes of the longest index block: 32 deltas of 32 bits */
+  LCOMM_TOPK_LEAP = LCOMM_CUDA_TOPK_LEAP, /* strips */
+  LCOMM_TOPK_ROUND = 256                  /* index blocks that are looked at together */
 };
 
 typedef struct lcomm_topk_mark {
@@ -65,12 +66,21 @@ typedef struct lcomm_topk_strip {
   uint32_t next, block, found; /* where the chain is, and what a round has found */
 } lcomm_topk_strip;
 
+/* Payloads that are read in one launch: blocks of each are those of its strips, or leaps. */
+typedef struct lcomm_topk_readings {
+  lcomm_list_blocks blocks;
+  lcomm_topk_reading reading[LCOMM_CUDA_LIST_MAX];
+} lcomm_topk_readings;
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* Sets the marks and the size of the index, for whoever applies the entries next. */
 int lcomm_cuda_topk_find_marks(const lcomm_topk_reading *r, void *stream);
+
+/* The same of up to LCOMM_CUDA_LIST_MAX payloads. */
+int lcomm_cuda_topk_find_all_marks(const lcomm_topk_reading *list, uint32_t count, void *stream);
 
 #ifdef __cplusplus
 }

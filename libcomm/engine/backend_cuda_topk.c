@@ -5,6 +5,7 @@
  * those are that were made here, kernels write to pinned memory. */
 
 #include "libcomm/engine/backend_cuda_payloads.h"
+#include "libcomm/engine/device_batch.h"
 
 static lcomm_status check(lcomm_run *run, int error) {
   return lcomm_run_device_check(run, "a computation", error);
@@ -18,8 +19,30 @@ static const lcomm_cuda_kernels *kernels_of(const lcomm_run *run) {
 static lcomm_status bring_to_host(lcomm_run *run, uint32_t index) {
   lcomm_slot_memory *slot = &run->slots[index];
   lcomm_payload_on_host(slot);
+  if (lcomm_device_batch_is_open(run)) {
+    slot->payload_size = slot->capacity;
+    return lcomm_device_batch_out(run, index);
+  }
   return run->backend->vectors->copy(run, slot->payload, run->device->slots[index].payload,
                                      slot->capacity);
+}
+
+static lcomm_status bring_all_to_host(lcomm_run *run, const lcomm_step *step) {
+  lcomm_status status = LCOMM_OK;
+  for (uint32_t i = 0; i < step->slot_count && status == LCOMM_OK; i++) {
+    status = bring_to_host(run, step->slot + i);
+  }
+  return status;
+}
+
+/* In few copies, where a tape is played. */
+static lcomm_status publish(lcomm_run *run, const lcomm_step *step) {
+  if (!run->device->batch) {
+    return bring_all_to_host(run, step);
+  }
+  lcomm_device_batch_open(run);
+  lcomm_status status = bring_all_to_host(run, step);
+  return lcomm_first_failure(status, lcomm_device_batch_close(run));
 }
 
 lcomm_status lcomm_device_topk_encode(lcomm_run *run, const lcomm_encoding *it) {
@@ -39,10 +62,7 @@ lcomm_status lcomm_device_topk_encode(lcomm_run *run, const lcomm_encoding *it) 
                                    .payload_size = device->payload_sizes + step->slot};
   LCOMM_TRY(
       check(run, kernels_of(run)->topk_encode(device->topk[it->index], &encode, device->stream)));
-  for (uint32_t i = 0; i < step->slot_count; i++) {
-    LCOMM_TRY(bring_to_host(run, step->slot + i));
-  }
-  return LCOMM_OK;
+  return publish(run, step);
 }
 
 void lcomm_device_topk_sizes(lcomm_run *run, const lcomm_step *step) {
@@ -78,14 +98,19 @@ lcomm_status lcomm_device_topk_decode(lcomm_run *run, uint32_t slot, lcomm_span 
                                       float *destination) {
   lcomm_cuda_sparse it;
   LCOMM_TRY(read_topk(run, slot, span, scratch_of(run), &it));
-  return check(run, kernels_of(run)->topk_decode(&it, factor, destination, run->device->stream));
+  return lcomm_device_batch_is_open(run)
+             ? lcomm_device_batch_place(run, &it, factor, destination)
+             : check(run,
+                     kernels_of(run)->topk_decode(&it, factor, destination, run->device->stream));
 }
 
 lcomm_status lcomm_device_topk_add(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,
                                    float *destination) {
   lcomm_cuda_sparse it;
   LCOMM_TRY(read_topk(run, slot, span, scratch_of(run), &it));
-  return check(run, kernels_of(run)->topk_add(&it, factor, destination, run->device->stream));
+  return lcomm_device_batch_is_open(run)
+             ? lcomm_device_batch_summand(run, &it, factor, destination)
+             : check(run, kernels_of(run)->topk_add(&it, factor, destination, run->device->stream));
 }
 
 /* What was sent, and what of it is applied, which only a DECODE asks; *both is NULL for all. */

@@ -139,6 +139,63 @@ lcomm_status lcomm_device_batch_fetch(lcomm_run *run, const lcomm_cuda_fetch *it
   return LCOMM_OK;
 }
 
+/* ------------------------------------------------------------- top-k's launches */
+
+/* Payloads with scratch of their own; NULL: there is no more. */
+static void *take_scratch(const lcomm_run *run) {
+  const lcomm_run_device *device = run->device;
+  uint32_t taken = device->batch->place_count + device->batch->summand_count;
+  bool has_more = taken < device->sparse_together && taken < LCOMM_CUDA_LIST_MAX;
+  return has_more
+             ? (uint8_t *)device->together_scratch[device->lane] + taken * device->together_size
+             : NULL;
+}
+
+lcomm_status lcomm_device_batch_place(lcomm_run *run, const lcomm_cuda_sparse *it, float factor,
+                                      float *base) {
+  lcomm_device_batch *batch = run->device->batch;
+  bool fits = batch->place_count + batch->summand_count == 0 ||
+              (batch->factor == factor && batch->summand_count == 0);
+  LCOMM_TRY(fits && take_scratch(run) ? LCOMM_OK : lcomm_device_batch_flush(run));
+  lcomm_cuda_topk_decode *place = &batch->places[batch->place_count];
+  *place = (lcomm_cuda_topk_decode){.payload = *it, .base = base};
+  place->payload.scratch = take_scratch(run);
+  batch->factor = factor;
+  batch->place_count++;
+  return LCOMM_OK;
+}
+
+lcomm_status lcomm_device_batch_summand(lcomm_run *run, const lcomm_cuda_sparse *it, float factor,
+                                        float *base) {
+  lcomm_device_batch *batch = run->device->batch;
+  bool fits = batch->place_count + batch->summand_count == 0 ||
+              (batch->factor == factor && (batch->summand_count == 0 || batch->base == base));
+  LCOMM_TRY(fits && take_scratch(run) ? LCOMM_OK : lcomm_device_batch_flush(run));
+  batch->summands[batch->summand_count] = *it;
+  batch->summands[batch->summand_count].scratch = take_scratch(run);
+  batch->factor = factor;
+  batch->base = base;
+  batch->summand_count++;
+  return LCOMM_OK;
+}
+
+static lcomm_status launch_topk(lcomm_run *run) {
+  const lcomm_run_device *device = run->device;
+  const lcomm_cuda_kernels *kernels = device->table->kernels;
+  lcomm_device_batch *batch = device->batch;
+  uint32_t places = batch->place_count, summands = batch->summand_count;
+  batch->place_count = batch->summand_count = 0;
+  if (places > 0) {
+    LCOMM_TRY(check(
+        run, kernels->topk_decode_list(batch->places, places, batch->factor, device->stream)));
+  }
+  return summands == 0 ? LCOMM_OK
+                       : check(run, kernels->topk_add_list(batch->summands, summands, batch->factor,
+                                                           batch->base, device->stream));
+}
+
+/* --------------------------------------------------------------- all together */
+
 static lcomm_status launch(lcomm_run *run) {
   const lcomm_run_device *device = run->device;
   const lcomm_cuda_kernels *kernels = device->table->kernels;
@@ -149,7 +206,8 @@ static lcomm_status launch(lcomm_run *run) {
   LCOMM_TRY(check(run, kernels->fetch_list(batch->fetches, fetches, device->stream)));
   LCOMM_TRY(check(run, kernels->encode_list(batch->encodes, encodes, device->stream)));
   LCOMM_TRY(check(run, kernels->decode_list(batch->decodes, decodes, device->stream)));
-  return check(run, kernels->copy_list(batch->copies, copies, device->stream));
+  LCOMM_TRY(check(run, kernels->copy_list(batch->copies, copies, device->stream)));
+  return launch_topk(run);
 }
 
 lcomm_status lcomm_device_batch_flush(lcomm_run *run) {
@@ -167,6 +225,7 @@ void lcomm_device_batch_open(lcomm_run *run) {
   lcomm_device_batch *batch = run->device->batch;
   batch->in.count = batch->out.count = 0;
   batch->encode_count = batch->decode_count = batch->copy_count = batch->fetch_count = 0;
+  batch->place_count = batch->summand_count = 0;
   batch->is_open = true;
 }
 

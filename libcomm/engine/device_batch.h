@@ -5,10 +5,11 @@
 
 /* What the computations of a group (sched/lane_group.h) put on a device, in few calls: payloads
  * that lie side by side, there and in pinned memory, cross as one copy, others in one launch;
- * encodes, decodes and copies are launches for many. While a batch is open, backend_cuda_payloads.c
- * and backend_cuda_vectors.c add to it; it is put into the run's stream in this order: payloads
- * that come from the host or from peers, launches, payloads that go to the host. So members are to
- * be independent of each other. */
+ * encodes, decodes and copies are launches for many, and payloads of top-k are read together. While
+ * a batch is open, backend_cuda_payloads.c, backend_cuda_topk.c and backend_cuda_vectors.c add to
+ * it; it is put into the run's stream in this order: payloads that come from the host or from
+ * peers, launches, sums of top-k last, payloads that go to the host. So members are to be
+ * independent of each other. */
 
 #include "libcomm/engine/run_device.h"
 
@@ -28,6 +29,12 @@ typedef struct lcomm_device_batch {
   lcomm_cuda_copy copies[LCOMM_CUDA_LIST_MAX];
   lcomm_cuda_fetch fetches[LCOMM_CUDA_LIST_MAX];
   uint32_t encode_count, decode_count, copy_count, fetch_count;
+  /* Payloads of top-k: into places of their own, times one factor; to what is at `base`, likewise.
+   */
+  lcomm_cuda_topk_decode places[LCOMM_CUDA_LIST_MAX];
+  lcomm_cuda_sparse summands[LCOMM_CUDA_LIST_MAX];
+  uint32_t place_count, summand_count;
+  float factor, *base;
 } lcomm_device_batch;
 
 static inline bool lcomm_device_batch_is_open(const lcomm_run *run) {
@@ -47,6 +54,12 @@ lcomm_status lcomm_device_batch_encode(lcomm_run *run, const lcomm_cuda_encode *
 lcomm_status lcomm_device_batch_decode(lcomm_run *run, const lcomm_cuda_decode *it);
 lcomm_status lcomm_device_batch_copy(lcomm_run *run, void *to, const void *from, size_t size);
 lcomm_status lcomm_device_batch_fetch(lcomm_run *run, const lcomm_cuda_fetch *it);
+
+/* Payloads of top-k, into the view of an array, or added to it. The batch gives them scratch. */
+lcomm_status lcomm_device_batch_place(lcomm_run *run, const lcomm_cuda_sparse *it, float factor,
+                                      float *base);
+lcomm_status lcomm_device_batch_summand(lcomm_run *run, const lcomm_cuda_sparse *it, float factor,
+                                        float *base);
 
 /* What was added so far is put into the stream; nothing where no batch is open. */
 lcomm_status lcomm_device_batch_flush(lcomm_run *run);

@@ -134,10 +134,21 @@ static void place_payloads(lcomm_run *run) {
 }
 
 static void place_scratch(lcomm_run_device *device, uint8_t *place, size_t size) {
+  size_t together = device->sparse_together * device->together_size;
   for (int lane = 0; lane < LCOMM_LANE_COUNT; lane++) {
     device->sparse_scratch[lane] = place + (size_t)lane * size;
+    device->together_scratch[lane] = place + SPARSE_READERS * size + (size_t)lane * together;
   }
   device->applied_scratch = place + LCOMM_LANE_COUNT * size;
+}
+
+/* Bytes of scratch for reading; each place has as many, and those that are read together theirs. */
+static size_t reading_size(lcomm_run *run, size_t *sparse) {
+  lcomm_run_device *device = run->device;
+  *sparse = lcomm_run_device_topk_scratch(run);
+  device->sparse_together = lcomm_run_device_topk_together(run, &device->together_size);
+  return SPARSE_READERS * *sparse +
+         LCOMM_LANE_COUNT * device->sparse_together * device->together_size;
 }
 
 static bool make_tables(lcomm_run *run) {
@@ -159,20 +170,20 @@ static bool make_tables(lcomm_run *run) {
 
 lcomm_status lcomm_run_device_make(lcomm_run *run) {
   lcomm_run_device *device = run->device;
-  size_t payloads = payloads_size(run), sparse = lcomm_run_device_topk_scratch(run), scratch = 0;
+  size_t sparse = 0, scratch = 0;
+  size_t payloads = payloads_size(run), reading = reading_size(run, &sparse);
   if (!make_tables(run) || lcomm_run_device_topk_make(run, NULL, &scratch) != LCOMM_OK) {
     return LCOMM_ERR_MEMORY;
   }
   size_t slots = (size_t)run->plan->schedule.slot_count + 1;
-  size_t all = payloads + SPARSE_READERS * sparse + scratch + LCOMM_DEVICE_ALIGN;
+  size_t all = payloads + reading + scratch + LCOMM_DEVICE_ALIGN;
   LCOMM_TRY(got(device, "memory", device->table->memory.get(all, (void **)&device->memory)));
   LCOMM_TRY(got(
       device, "pinned memory",
       device->table->memory.pinned_get(slots * sizeof(uint64_t), (void **)&device->payload_sizes)));
   place_payloads(run);
   place_scratch(device, device->memory + payloads, sparse);
-  return lcomm_run_device_topk_make(run, device->memory + payloads + SPARSE_READERS * sparse,
-                                    &scratch);
+  return lcomm_run_device_topk_make(run, device->memory + payloads + reading, &scratch);
 }
 
 static void free_events(lcomm_run_device *device) {

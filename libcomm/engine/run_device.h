@@ -65,6 +65,10 @@ typedef struct lcomm_run_device {
   /* Of the device, for payloads of top-k that are read: in each lane one at a time, and in that
    * of results another one. */
   void *sparse_scratch[LCOMM_LANE_COUNT], *applied_scratch;
+  /* The same for those that a tape reads together: so many pieces of so many bytes in each lane. */
+  void *together_scratch[LCOMM_LANE_COUNT];
+  uint32_t sparse_together;
+  size_t together_size;
   lcomm_device_launch launch;
   struct lcomm_device_batch *batch; /* of a run that plays tapes */
   const uint64_t *more_seed; /* of the device: of a recording that rounds by chance, or NULL */
@@ -94,6 +98,9 @@ void lcomm_run_device_free(lcomm_run *run);
  * tables are copied there; bytes of scratch for reading any payload of top-k. MEMORY. */
 lcomm_status lcomm_run_device_topk_make(lcomm_run *run, uint8_t *memory, size_t *size);
 size_t lcomm_run_device_topk_scratch(const lcomm_run *run);
+
+/* How many payloads of top-k a tape may read together, and bytes of scratch for each. */
+uint32_t lcomm_run_device_topk_together(const lcomm_run *run, size_t *size);
 
 /* Pieces of a run's memory there begin at multiples of LCOMM_DEVICE_ALIGN. */
 static inline size_t lcomm_run_device_aligned(size_t size) {

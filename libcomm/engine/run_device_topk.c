@@ -87,14 +87,32 @@ lcomm_status lcomm_run_device_topk_make(lcomm_run *run, uint8_t *memory, size_t 
   return LCOMM_OK;
 }
 
+static size_t scratch_of(const lcomm_run *run, uint32_t slot, uint64_t entries) {
+  return run->device->table->kernels->topk_scratch(entries, run->plan->slot_sizes[slot].bound);
+}
+
 size_t lcomm_run_device_topk_scratch(const lcomm_run *run) {
   size_t most = 0;
   for (uint32_t i = 0; i < run->plan->schedule.slot_count; i++) {
     if (lcomm_run_is_sparse(run, i)) {
-      size_t size = run->device->table->kernels->topk_scratch(lcomm_run_device_entries(run, i),
-                                                              run->plan->slot_sizes[i].bound);
+      size_t size = scratch_of(run, i, lcomm_run_device_entries(run, i));
       most = size > most ? size : most;
     }
   }
   return lcomm_run_device_aligned(most);
+}
+
+/* Nobody asks for positions of their entries. */
+uint32_t lcomm_run_device_topk_together(const lcomm_run *run, size_t *size) {
+  uint32_t count = 0;
+  *size = 0;
+  for (uint32_t i = 0; i < run->plan->schedule.slot_count && run->tape; i++) {
+    if (lcomm_run_is_sparse(run, i)) {
+      size_t here = scratch_of(run, i, 0);
+      *size = here > *size ? here : *size;
+      count++;
+    }
+  }
+  *size = lcomm_run_device_aligned(*size);
+  return count < LCOMM_CUDA_LIST_MAX ? count : LCOMM_CUDA_LIST_MAX;
 }

@@ -51,7 +51,8 @@ typedef struct lcomm_tape {
    * as can be in one call. */
   lcomm_device_number told[LCOMM_TAPE_NUMBERS];
   uint32_t told_count;
-  bool is_urgent; /* some of it is awaited, or lets messages leave */
+  bool is_urgent;    /* some of it is awaited, or lets messages leave */
+  bool awaits_begun; /* of a recording: the last lane has been told to await `begun` */
   /* The same of gates, of a recording. One of both lists is empty. */
   lcomm_device_gate gates[LCOMM_TAPE_NUMBERS];
   uint32_t gate_count;

@@ -73,8 +73,28 @@ static int encode_topk(lcomm_cuda_topk *topk, const lcomm_cuda_topk_encode *a, v
 }
 
 static int add_topk(const lcomm_cuda_sparse *a, float factor, float *base, void *stream) {
-  (void)a, (void)factor, (void)base;
-  return count_launches(stream, LCOMM_CUDA_TOPK_READS + 1);
+  (void)factor, (void)base;
+  return count_launches(stream, lcomm_cuda_topk_reads(a->size) + 1);
+}
+
+static int decode_topk_list(const lcomm_cuda_topk_decode *list, uint32_t count, float factor,
+                            void *stream) {
+  uint64_t most = 0;
+  (void)factor;
+  for (uint32_t i = 0; i < count; i++) {
+    most = list[i].payload.size > most ? list[i].payload.size : most;
+  }
+  return count_launches(stream, lcomm_cuda_topk_reads(most) + 2);
+}
+
+static int add_topk_list(const lcomm_cuda_sparse *list, uint32_t count, float factor, float *base,
+                         void *stream) {
+  uint64_t most = 0;
+  (void)factor, (void)base;
+  for (uint32_t i = 0; i < count; i++) {
+    most = list[i].size > most ? list[i].size : most;
+  }
+  return count_launches(stream, lcomm_cuda_topk_reads(most) + count);
 }
 
 static int decode_topk(const lcomm_cuda_sparse *a, float factor, float *base, void *stream) {
@@ -83,8 +103,9 @@ static int decode_topk(const lcomm_cuda_sparse *a, float factor, float *base, vo
 
 static int commit_topk(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *applied,
                        float *residual, void *stream) {
-  (void)sent, (void)residual;
-  return count_launches(stream, (applied ? 2 : 1) * (LCOMM_CUDA_TOPK_READS + 1));
+  (void)residual;
+  return count_launches(stream, lcomm_cuda_topk_reads(sent->size) + 1 +
+                                    (applied ? lcomm_cuda_topk_reads(applied->size) + 1 : 0));
 }
 
 static int count_floats(const float *source, uint64_t n, uint64_t *found, void *stream) {
@@ -196,6 +217,8 @@ static const lcomm_cuda_kernels kernels = {.encode = encode,
                                            .topk_encode = encode_topk,
                                            .topk_decode = decode_topk,
                                            .topk_add = add_topk,
+                                           .topk_decode_list = decode_topk_list,
+                                           .topk_add_list = add_topk_list,
                                            .topk_commit = commit_topk,
                                            .topk_mask = commit_topk,
                                            .count_not_finite = count_floats,

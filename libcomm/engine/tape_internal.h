@@ -25,17 +25,6 @@ void lcomm_tape_find_late(const lcomm_schedule *schedule, const lcomm_tape_step 
 uint32_t lcomm_tape_group_first(const lcomm_schedule *schedule, const lcomm_tape_step *steps,
                                 uint32_t last);
 
-/* Are all that a REDUCE adds payloads of dense codecs, or values? */
-static inline bool lcomm_tape_sums_dense(const lcomm_plan *plan, const lcomm_step *sum) {
-  const uint32_t *sources = plan->schedule.sources + sum->sources;
-  bool dense = true;
-  for (uint32_t i = 0; i < sum->slot_count; i++) {
-    dense &= sources[i] == LCOMM_SOURCE_SELF ||
-             !lcomm_format_is_sparse(&plan->stages[plan->schedule.slots[sources[i]].stage].format);
-  }
-  return dense;
-}
-
 static inline void *lcomm_tape_stream(const lcomm_run *run, lcomm_lane lane) {
   return run->tape->lanes->stream[lane];
 }
@@ -53,6 +42,9 @@ static inline void lcomm_tape_turn_to(lcomm_run *run, lcomm_lane lane) {
  * has failed. */
 lcomm_status lcomm_tape_put_number(lcomm_run *run, lcomm_device_number_task task, uint32_t *place);
 lcomm_status lcomm_tape_tell(lcomm_run *run);
+
+/* Of a recording, in its last lane: wait until the proxy has begun the replay; once. */
+lcomm_status lcomm_tape_await_begun(lcomm_run *run);
 
 /* Of the computations of a group, from first to last: wait for all messages that any of them needs;
  * write what messages need that wait for one, when all of it was put there. */

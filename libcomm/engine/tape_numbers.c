@@ -110,10 +110,23 @@ static lcomm_status await_gates(lcomm_run *run, uint32_t index) {
   return LCOMM_OK;
 }
 
-static lcomm_status await_go(lcomm_run *run, uint32_t index) {
-  if (!run->tape->steps[index].awaits || awaits_gates(run, index)) {
+lcomm_status lcomm_tape_await_begun(lcomm_run *run) {
+  const lcomm_recording *recording = run->recording;
+  if (!recording || !recording->has_messages || run->tape->awaits_begun) {
     return LCOMM_OK;
   }
+  run->tape->awaits_begun = true;
+  return lcomm_tape_put_number(run, LCOMM_DEVICE_AWAIT, lcomm_tape_begun(run));
+}
+
+/* What the proxy writes it writes when it has begun a replay: the last lane, which is to know that,
+ * hears it with the first of these. */
+static lcomm_status await_go(lcomm_run *run, uint32_t index) {
+  const lcomm_tape_step *it = &run->tape->steps[index];
+  if (!it->awaits || awaits_gates(run, index)) {
+    return LCOMM_OK;
+  }
+  LCOMM_TRY(it->lane == LCOMM_LANE_DECODE ? lcomm_tape_await_begun(run) : LCOMM_OK);
   LCOMM_TRY(lcomm_tape_put_number(run, LCOMM_DEVICE_AWAIT, lcomm_tape_go(run, index)));
   run->tape->is_urgent = true;
   return LCOMM_OK;

@@ -67,8 +67,7 @@ static lcomm_status compute(lcomm_run *run, uint32_t index) {
 /* A sum brings all its payloads at once. */
 static bool is_batch(const lcomm_run *run, uint32_t first, uint32_t last) {
   const lcomm_step *step = &run->plan->schedule.steps[first];
-  return first < last ||
-         (step->kind == LCOMM_STEP_REDUCE && lcomm_tape_sums_dense(run->plan, step));
+  return first < last || step->kind == LCOMM_STEP_REDUCE;
 }
 
 static lcomm_status bring_and_compute(lcomm_run *run, uint32_t first, uint32_t last) {
@@ -188,24 +187,21 @@ static lcomm_status end_lanes(lcomm_run *run) {
       LCOMM_TRY(launched(run, table->stream.wait(run->device->stream, run->tape->drained[lane])));
     }
   }
-  if (!run->recording->has_messages) {
-    return LCOMM_OK;
-  }
-  LCOMM_TRY(lcomm_tape_put_number(run, LCOMM_DEVICE_AWAIT, lcomm_tape_begun(run)));
+  LCOMM_TRY(lcomm_tape_await_begun(run));
   return lcomm_tape_tell(run);
 }
 
 static lcomm_status play(lcomm_run *run) {
   run->tape->told_count = run->tape->gate_count = 0;
-  run->tape->is_urgent = false;
+  run->tape->is_urgent = run->tape->awaits_begun = false;
   LCOMM_TRY(run->recording ? begin_replay(run) : LCOMM_OK);
   LCOMM_TRY(begin_lanes(run));
   for (uint32_t i = 0; i < run->plan->schedule.step_count; i++) {
     LCOMM_TRY(play_step(run, i));
   }
   LCOMM_TRY(turn_to(run, LCOMM_LANE_DECODE));
-  LCOMM_TRY(follow(run, &run->tape->steps[run->plan->schedule.step_count]));
-  LCOMM_TRY(run->recording ? end_lanes(run) : LCOMM_OK);
+  LCOMM_TRY(run->recording ? end_lanes(run)
+                           : follow(run, &run->tape->steps[run->plan->schedule.step_count]));
   LCOMM_TRY(lcomm_exec_stage_out(run));
   LCOMM_TRY(lcomm_tape_put_number(run, LCOMM_DEVICE_WRITE, lcomm_tape_end(run)));
   return lcomm_tape_tell(run);

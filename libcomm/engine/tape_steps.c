@@ -27,16 +27,18 @@ static void relate(const lcomm_schedule *schedule, lcomm_tape_step *steps, uint3
 
 /* ------------------------------------------------------------ lanes and groups */
 
-/* Payloads of dense codecs can be made and read in groups. What crosses of one chunk overlaps with
- * messages of others; where there is one only, its pieces overlap with each other's. */
+/* Payloads of dense codecs can be made in groups, and all can be read so, those of top-k where no
+ * residual asks what of them was applied. What crosses of one chunk overlaps with messages of
+ * others; where there is one only, its pieces overlap with each other's, but for those of top-k,
+ * which are short. */
 static lcomm_group_limits limits_of(const lcomm_plan *plan) {
   bool one = plan->collective != LCOMM_COLLECTIVE_ALLREDUCE || plan->shape.chunks <= 1;
-  lcomm_group_limits limits = {.steps_max = LCOMM_CUDA_LIST_MAX, .elements_max = UINT64_MAX};
-  if (one) {
-    limits.elements_max = ALONE_BYTES / plan->element_size;
-  }
+  lcomm_group_limits limits = {.steps_max = LCOMM_CUDA_LIST_MAX, .commits = plan->error_feedback};
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
-    limits.stages[i] = !lcomm_format_is_sparse(&plan->stages[i].format);
+    bool sparse = lcomm_format_is_sparse(&plan->stages[i].format);
+    limits.made[i] = !sparse;
+    limits.read[i] = true;
+    limits.elements_max[i] = one && !sparse ? ALONE_BYTES / plan->element_size : UINT64_MAX;
   }
   return limits;
 }

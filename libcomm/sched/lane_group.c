@@ -28,12 +28,14 @@ static bool is_alike(const grouping *g, uint32_t one, uint32_t other) {
 /* Can a group begin with it, or go on? */
 static bool is_of_groups(const grouping *g, uint32_t index) {
   const lcomm_step *step = &g->schedule->steps[index];
-  if (step->kind == LCOMM_STEP_REDUCE || !g->limits->stages[g->schedule->slots[step->slot].stage]) {
+  if (step->kind == LCOMM_STEP_REDUCE) {
     return false;
   }
-  return step->kind == LCOMM_STEP_DECODE
-             ? step->commit == LCOMM_NO_SLOT
-             : step->slot_count == 1 && g->lanes[index] == LCOMM_LANE_ENCODE;
+  lcomm_stage stage = g->schedule->slots[step->slot].stage;
+  if (step->kind == LCOMM_STEP_DECODE) {
+    return g->limits->read[stage] && (step->commit == LCOMM_NO_SLOT || !g->limits->commits);
+  }
+  return g->limits->made[stage] && step->slot_count == 1 && g->lanes[index] == LCOMM_LANE_ENCODE;
 }
 
 /* What goes out must not wait for what comes in, nor what something waits for, for more. In the
@@ -54,10 +56,15 @@ static bool overlaps(const grouping *g, const open_group *group, lcomm_span span
 }
 
 static bool joins(const grouping *g, const open_group *group, uint32_t index) {
-  lcomm_span span = g->schedule->steps[index].span;
+  const lcomm_step *step = &g->schedule->steps[index];
+  lcomm_span span = step->span;
+  if (step->kind == LCOMM_STEP_REDUCE) {
+    return false;
+  }
   uint64_t elements = group->elements + lcomm_span_count(span);
+  lcomm_stage stage = g->schedule->slots[step->slot].stage;
   return group->steps > 0 && group->steps < g->limits->steps_max &&
-         elements <= g->limits->elements_max && is_of_groups(g, group->first) &&
+         elements <= g->limits->elements_max[stage] && is_of_groups(g, group->first) &&
          is_of_groups(g, index) && is_alike(g, group->first, index) &&
          may_follow(g, group->last, index) && !overlaps(g, group, span);
 }

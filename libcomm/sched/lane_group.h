@@ -10,9 +10,11 @@
 #include "libcomm/sched/lane.h"
 
 typedef struct lcomm_group_limits {
-  bool stages[LCOMM_STAGE_COUNT]; /* whose payloads can be made and read in groups */
+  /* Whose payloads can be made, and read, in groups. */
+  bool made[LCOMM_STAGE_COUNT], read[LCOMM_STAGE_COUNT];
+  bool commits; /* a DECODE that commits does more than others, and is alone */
   uint32_t steps_max;
-  uint64_t elements_max;
+  uint64_t elements_max[LCOMM_STAGE_COUNT];
 } lcomm_group_limits;
 
 /* last[i]: the last step of the group of computation i, which may be itself. last[step_count]; what

@@ -194,7 +194,8 @@ static void find_groups(lcomm_schedule *schedule, lcomm_group_limits limits, uin
   assert_int_equal(lcomm_schedule_groups(schedule, lanes, &limits, last), LCOMM_OK);
 }
 
-static const lcomm_group_limits all_groups = {{true, true, true}, 32, 1 << 20};
+static const lcomm_group_limits all_groups = {
+    {true, true, true}, {true, true, true}, false, 32, {1 << 20, 1 << 20, 1 << 20}};
 
 static void what_peers_need_is_not_joined_with_what_they_send(void **state) {
   char why[WHY_MAX] = "";
@@ -251,8 +252,8 @@ static void groups_have_limits(void **state) {
   uint32_t last[16];
   (void)state;
   few.steps_max = 1;
-  small.elements_max = 127;
-  none.stages[LCOMM_STAGE_NET] = false;
+  small.elements_max[LCOMM_STAGE_NET] = 127;
+  none.made[LCOMM_STAGE_NET] = false;
   const lcomm_group_limits *all[] = {&few, &small, &none};
   for (int i = 0; i < 3; i++) {
     build_pieces(&schedule);

@@ -102,7 +102,11 @@ static void wait_for_in(lane_part *p, uint32_t item) {
 static uint32_t *find_groups(const lane_state *s, const lcomm_schedule *schedule,
                              const lcomm_lane *lanes) {
   const bool merged = s->options->merged;
-  const lcomm_group_limits limits = {{merged, merged, merged}, UINT32_MAX, UINT64_MAX};
+  const lcomm_group_limits limits = {{merged, merged, merged},
+                                     {merged, merged, merged},
+                                     false,
+                                     UINT32_MAX,
+                                     {UINT64_MAX, UINT64_MAX, UINT64_MAX}};
   uint32_t *last = lane_zeros(schedule->step_count, sizeof *last);
   if (lcomm_schedule_groups(schedule, lanes, &limits, last) != LCOMM_OK) {
     abort();
