@@ -2,87 +2,10 @@
  * Copyright the libcomm authors */
 /* mpirun: 1 2 3 4 */
 
-/* libcomm makes NCCL's calls. Values are small whole numbers, so that every sum is exact in any
- * order. */
+/* libcomm makes NCCL's collectives. Values are small whole numbers, so that every sum is exact in
+ * any order. */
 
 #include "tests/interpose/nccl/nccl_world.h"
-
-/* ------------------------------------------------------------ communicators */
-
-static void a_communicator_knows_its_ranks(void) {
-  ncclComm_t comm = make("net=none");
-  int count = -1, rank = -1;
-  ncclResult_t error = ncclInternalError;
-  fine(ncclCommCount(comm, &count));
-  fine(ncclCommUserRank(comm, &rank));
-  fine(ncclCommGetAsyncError(comm, &error));
-  require(count == mpi_size && rank == mpi_rank && error == ncclSuccess, "%d of %d, %d", rank,
-          count, (int)error);
-  fine(ncclCommFinalize(comm));
-  fine(ncclCommDestroy(comm));
-}
-
-static void other_ways_to_make_one_are_the_same(void) {
-  ncclComm_t comm = NULL;
-  ncclUniqueId ids[2] = {share_id(), share_id()};
-  ncclConfig_t config = {.size = sizeof(config), .magic = NCCL_CONFIG_MAGIC, .blocking = 1};
-  fine(ncclCommInitRankConfig(&comm, mpi_size, ids[0], mpi_rank, &config));
-  fine(ncclCommDestroy(comm));
-  fine(ncclCommInitRankScalable(&comm, mpi_size, mpi_rank, 1, &ids[1], NULL));
-  fine(ncclCommDestroy(comm));
-  ids[0] = share_id();
-  comm = NULL;
-  fine(ncclGroupStart());
-  fine(ncclCommInitRank(&comm, mpi_size, ids[0], mpi_rank));
-  require(!comm, "it is there before the group ends");
-  fine(ncclGroupEnd());
-  fine(ncclCommDestroy(comm));
-}
-
-static void a_part_sums_its_ranks(void) {
-  world it = begin("net=none");
-  ncclComm_t part = NULL;
-  int size = -1, mine = mpi_rank % 2, expected = 0;
-  setenv("LCOMM_NODES", "1", 1);
-  fine(ncclCommSplit(it.comm, mine, mpi_rank, &part, NULL));
-  for (int rank = mine; rank < mpi_size; rank += 2) {
-    expected += rank;
-  }
-  fine(ncclCommCount(part, &size));
-  require(size == (mpi_size - mine + 1) / 2, "%d ranks", size);
-  put(it.from, mpi_rank, 0, 10);
-  fine(ncclAllReduce(it.from, it.to, 10, ncclInt32, ncclSum, part, it.stream));
-  holds(&it, it.to, expected, 0, 10);
-  fine(ncclCommDestroy(part));
-  fine(ncclCommSplit(it.comm, mpi_rank == 0 ? 0 : -1, 0, &part, NULL));
-  require((part != NULL) == (mpi_rank == 0), "who takes no part has a communicator");
-  fine(ncclCommDestroy(part));
-  end(&it);
-}
-
-static void many_are_made_and_freed(void) {
-  for (int i = 0; i < 40; i++) {
-    fine(ncclCommDestroy(make("net=none")));
-  }
-}
-
-static void ranks_meet_over_the_interface_that_is_named(void) {
-  setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
-  ncclComm_t comm = make("net=none");
-  unsetenv("NCCL_SOCKET_IFNAME");
-  fine(ncclCommDestroy(comm));
-}
-
-static void ids_of_others_are_refused(void) {
-  ncclComm_t comm = NULL;
-  ncclUniqueId id;
-  for (int byte = 0; byte < 256; byte += 51) {
-    memset(&id, byte, sizeof(id));
-    refused(ncclCommInitRank(&comm, mpi_size, id, mpi_rank), ncclInvalidArgument, "the id");
-  }
-}
-
-/* --------------------------------------------------------------- collectives */
 
 static void sums_of_any_length_in_place_and_not(void) {
   static const int counts[] = {0, 1, 7, 1000, LONGEST};
@@ -229,98 +152,7 @@ static void the_time_of_a_short_sum_is_printed(void) {
   end(&it);
 }
 
-/* -------------------------------------------------------------------- groups */
-
-static void a_group_begins_when_the_outermost_ends(void) {
-  world it = begin("net=none");
-  put(it.from, 1, 0, 100);
-  put(it.to, -7, 0, 100);
-  fine(ncclGroupStart());
-  fine(ncclGroupStart());
-  fine(ncclAllReduce(it.from, it.to, 100, ncclInt32, ncclSum, it.comm, it.stream));
-  fine(ncclGroupEnd());
-  holds(&it, it.to, -7, 0, 100);
-  fine(ncclAllReduce(it.to, it.from, 100, ncclInt32, ncclSum, it.comm, it.stream));
-  fine(ncclGroupEnd());
-  holds(&it, it.to, mpi_size, 0, 100);
-  holds(&it, it.from, mpi_size * mpi_size, 0, 100);
-  refused(ncclGroupEnd(), ncclInvalidUsage, "in no group");
-  end(&it);
-}
-
-/* Also inside another group; communicators of it are there afterwards. */
-static void a_group_that_is_simulated_ends_and_makes_no_call(void) {
-  world it = begin("net=none");
-  ncclSimInfo_t simulation = {.size = sizeof(simulation), .estimatedTime = 5};
-  ncclUniqueId id = share_id();
-  ncclComm_t comm = NULL;
-  put(it.from, 1, 0, 100);
-  put(it.to, 3, 0, 100);
-  fine(ncclGroupStart());
-  fine(ncclGroupStart());
-  fine(ncclAllReduce(it.from, it.to, 100, ncclInt32, ncclSum, it.comm, it.stream));
-  fine(ncclAllReduce(it.from, it.to, 100, ncclInt32, ncclProd, it.comm, it.stream));
-  fine(ncclCommInitRank(&comm, mpi_size, id, mpi_rank));
-  fine(ncclGroupSimulateEnd(&simulation));
-  require(!comm, "the inner one has ended the outer one");
-  fine(ncclGroupSimulateEnd(&simulation));
-  require(simulation.estimatedTime < 0, "an estimate of %g", (double)simulation.estimatedTime);
-  refused(ncclGroupEnd(), ncclInvalidUsage, "in no group");
-  refused(ncclGroupSimulateEnd(&simulation), ncclInvalidUsage, "in no group");
-  fine(ncclGroupStart());
-  refused(ncclGroupSimulateEnd(NULL), ncclInvalidArgument, "simInfo");
-  refused(ncclGroupEnd(), ncclInvalidUsage, "in no group");
-  holds(&it, it.to, 3, 0, 100);
-  fine(ncclAllReduce(it.from, it.to, 100, ncclInt32, ncclSum, comm, it.stream));
-  holds(&it, it.to, mpi_size, 0, 100);
-  fine(ncclCommDestroy(comm));
-  end(&it);
-}
-
-static void a_group_holds_calls_of_several_communicators(void) {
-  world one = begin("net=none"), other = begin("net=none");
-  put(one.from, 1, 0, LONGEST);
-  put(other.from, 2, 0, LONGEST);
-  fine(ncclGroupStart());
-  for (int i = 0; i < 20; i++) {
-    fine(ncclAllReduce(one.from, one.to, LONGEST, ncclInt32, ncclSum, one.comm, one.stream));
-    fine(
-        ncclAllReduce(other.from, other.to, LONGEST, ncclInt32, ncclSum, other.comm, other.stream));
-  }
-  fine(ncclGroupEnd());
-  holds(&one, one.to, mpi_size, 0, LONGEST);
-  holds(&other, other.to, 2 * mpi_size, 0, LONGEST);
-  end(&one);
-  end(&other);
-}
-
-/* ------------------------------------------------------------------ refusals */
-
-static void what_libcomm_has_not_is_refused_on_all_ranks(void) {
-  world it = begin("net=none");
-  ncclComm_t made = NULL;
-  ncclUniqueId id = share_id();
-  refused(ncclAllReduce(it.from, it.to, 1, (ncclDataType_t)77, ncclSum, it.comm, it.stream),
-          ncclInvalidArgument, "no type 77");
-  refused(ncclAllReduce(it.from, it.to, 1, ncclInt32, ncclSum, NULL, it.stream),
-          ncclInvalidArgument, "comm is NULL");
-  refused(ncclCommInitAll(&made, 0, NULL), ncclInvalidArgument, "ncclCommInitAll: ");
-  refused(ncclCommInitRank(&made, mpi_size, id, mpi_size), ncclInvalidArgument, "no rank");
-  refused(ncclCommGrow(it.comm, 1, NULL, 0, &made, NULL), ncclInvalidUsage, "ncclCommGrow: ");
-  require(!made, "one was made");
-  put(it.from, 1, 0, 10);
-  fine(ncclAllReduce(it.from, it.to, 10, ncclInt32, ncclSum, it.comm, it.stream));
-  holds(&it, it.to, mpi_size, 0, 10);
-  end(&it);
-}
-
 static const mpi_property properties[] = {
-    PROPERTY(a_communicator_knows_its_ranks),
-    PROPERTY(other_ways_to_make_one_are_the_same),
-    PROPERTY(a_part_sums_its_ranks),
-    PROPERTY(many_are_made_and_freed),
-    PROPERTY(ranks_meet_over_the_interface_that_is_named),
-    PROPERTY(ids_of_others_are_refused),
     PROPERTY(sums_of_any_length_in_place_and_not),
     PROPERTY(maxima_minima_and_averages),
     PROPERTY(floats_of_three_widths),
@@ -328,10 +160,6 @@ static const mpi_property properties[] = {
     PROPERTY(a_root_tells_all),
     PROPERTY(the_policy_compresses_sums),
     PROPERTY(the_time_of_a_short_sum_is_printed),
-    PROPERTY(a_group_begins_when_the_outermost_ends),
-    PROPERTY(a_group_that_is_simulated_ends_and_makes_no_call),
-    PROPERTY(a_group_holds_calls_of_several_communicators),
-    PROPERTY(what_libcomm_has_not_is_refused_on_all_ranks),
     PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
