@@ -5,6 +5,7 @@
 
 #include "libcomm/base/error.h"
 #include "libcomm/device/device.h"
+#include "libcomm/device/device_deferred.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/include/libcomm_interpose.h"
 
@@ -38,6 +39,18 @@ lcomm_status lcomm_device_current(int *device) {
   }
   const lcomm_device_table *table = find("lcomm_device_current");
   return table ? ended(table, "lcomm_device_current", table->current(device)) : LCOMM_ERR_SYSTEM;
+}
+
+int lcomm_device_noted(void) {
+  return lcomm_device_note();
+}
+
+void lcomm_device_defer_thread(int device) {
+  lcomm_device_defer(device < 0 ? LCOMM_DEVICE_NONE : device);
+}
+
+void lcomm_device_free_deferred(void) {
+  lcomm_device_do_deferred();
 }
 
 lcomm_status lcomm_device_memory_alloc(size_t size, void **memory) {

@@ -12,6 +12,7 @@
 #include "libcomm/call/call_watch.h"
 #include "libcomm/comm/comm_left.h"
 #include "libcomm/comm/quorum_service.h"
+#include "libcomm/device/device_deferred.h"
 #include "libcomm/engine/entry.h"
 #include "libcomm/engine/flow.h"
 #include "libcomm/engine/lanes.h"
@@ -196,6 +197,7 @@ static void destroy_past(lcomm_comm *comm) {
   lcomm_operations_move(comm, &moved); /* cancels what is left after a failure */
   lcomm_comm_free(comm, comm->changes.parted);
   lcomm_left_comms_free();
+  lcomm_device_do_deferred();
 }
 
 lcomm_status lcomm_destroy(lcomm_comm *comm) {
@@ -237,6 +239,7 @@ lcomm_status lcomm_destroy(lcomm_comm *comm) {
   }
   lcomm_comm_free(comm, parted);
   lcomm_left_comms_free();
+  lcomm_device_do_deferred();
   return status;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libcomm/base/env.h"
+#include "libcomm/device/device_deferred.h"
 #include "libcomm/device/module.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -54,7 +55,7 @@ const lcomm_device_table *lcomm_device_get(lcomm_why *why) {
     *why = reason;
   }
   pthread_mutex_unlock(&lock);
-  return found;
+  return lcomm_device_freeing(found);
 }
 
 int lcomm_device_enter(const lcomm_device_table *of, int ordinal, int *before) {

@@ -165,7 +165,8 @@ typedef struct lcomm_device_table {
 
 /* The table of this machine; NULL where there is none, and then `why` (may be
  * NULL) says what was missing and what to do. The
- * module is opened once in a process and stays open. LCOMM_CUDA=off: none. */
+ * module is opened once in a process and stays open. LCOMM_CUDA=off: none.
+ * A thread that defers gets one of its own (device_deferred.h). */
 const lcomm_device_table *lcomm_device_get(lcomm_why *why);
 
 /* Use a device of the table for a while. The answer is that of use(); *before is what to use()
@@ -189,8 +190,8 @@ const lcomm_device_table *lcomm_device_in_use(void);
 /* A thread that must not come to wait for a device, because the device waits for it: from bar to
  * unbar, which takes bar's answer, it calls no function of a table but explain. CUDA's table
  * answers an error to one that does, before it calls CUDA, and locate HOST; the emulated device
- * ends its process. Threads that move messages are barred for good;
- * those that end communicators for the NCCL interposer are not. */
+ * ends its process. Threads that move messages are barred for good, and those that make and end
+ * communicators for the NCCL interposer (device_deferred.h). */
 bool lcomm_device_bar(void);
 void lcomm_device_unbar(bool before);
 bool lcomm_device_is_barred(void);

@@ -5,6 +5,7 @@
  * in which their operations go: played as tapes (proxy.c), or step by step (backend_cuda_queue.c).
  */
 
+#include "libcomm/device/device_deferred.h"
 #include "libcomm/engine/backend.h"
 #include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/device_zcopy.h"
@@ -61,6 +62,7 @@ static lcomm_status make_there(lcomm_run *run, lcomm_status (*part)(lcomm_run *r
 }
 
 static lcomm_status open_stepped(lcomm_run *run) {
+  lcomm_device_do_deferred();
   LCOMM_TRY(lcomm_run_device_open(run, run->plan->location.device));
   return lcomm_run_device_make_stream(run);
 }
@@ -73,6 +75,7 @@ static lcomm_status make_stepped(lcomm_run *run, lcomm_status (*rest)(lcomm_run 
 }
 
 static lcomm_status open_taped(lcomm_run *run) {
+  lcomm_device_do_deferred();
   lcomm_left_memory_free();
   LCOMM_TRY(lcomm_run_device_open(run, run->plan->location.device));
   return lcomm_tape_open(run);

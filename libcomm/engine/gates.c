@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "libcomm/device/device_deferred.h"
 #include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/gates_internal.h"
 #include "libcomm/engine/memory_handle.h"
@@ -230,7 +231,7 @@ void lcomm_gates_free(lcomm_gates *gates) {
     lcomm_gate_file_close(gates, &gates->files[rank]);
   }
   lcomm_shm_file_close(gates->file);
-  (void)gates->table->memory.pinned_free(gates->numbers);
+  (void)lcomm_device_freeing(gates->table)->memory.pinned_free(gates->numbers);
   free(gates->files);
   free(gates->gates);
   free(gates->are_all);

@@ -4,9 +4,11 @@
 /* Files of gates: memory files that ranks of a node share, registered with their devices. */
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "libcomm/device/device_deferred.h"
 #include "libcomm/engine/device_zcopy.h"
 #include "libcomm/engine/gates_internal.h"
 #include "libcomm/transport/shm/shm_file.h"
@@ -66,13 +68,37 @@ void lcomm_gate_file_open(lcomm_gates *gates, const lcomm_comm *comm, int rank,
   }
 }
 
+/* As long as a device has them registered they stay mapped. */
+typedef struct registered {
+  void *entries;
+  size_t size;
+} registered;
+
+static void unregister(const lcomm_device_table *table, void *argument) {
+  const registered *it = argument;
+  (void)table->memory.unpin(it->entries);
+  munmap(it->entries, it->size);
+  free(argument);
+}
+
+static void close_entries(const lcomm_device_table *table, void *entries, size_t size) {
+  int ordinal = LCOMM_DEVICE_NONE;
+  registered *it = malloc(sizeof *it);
+  if (!it) { /* they stay */
+    return;
+  }
+  *it = (registered){entries, size};
+  (void)table->current(&ordinal);
+  lcomm_device_free_by(ordinal, unregister, it);
+}
+
 void lcomm_gate_file_close(const lcomm_gates *gates, lcomm_gate_file *file) {
+  const lcomm_device_table *table = lcomm_device_freeing(gates->table);
   if (file->memory) {
-    (void)gates->table->ipc.close(file->memory);
+    (void)table->ipc.close(file->memory);
   }
   if (file->entries) {
-    (void)gates->table->memory.unpin(file->entries);
-    munmap(file->entries, file->size);
+    close_entries(table, file->entries, file->size);
   }
   *file = (lcomm_gate_file){0};
 }

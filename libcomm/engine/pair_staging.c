@@ -7,6 +7,7 @@
 
 #include "libcomm/base/backoff.h"
 #include "libcomm/base/clock.h"
+#include "libcomm/device/device_deferred.h"
 #include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/pair_internal.h"
 #include "libcomm/engine/run_device.h"
@@ -246,20 +247,31 @@ static bool free_blocks(const lcomm_device_table *table, lcomm_pair_block *block
   return all;
 }
 
-void lcomm_pairs_free_staging(lcomm_comm *comm) {
+/* What pairs have on a device. */
+typedef struct staging {
+  lcomm_pair_block *idle, *draining;
+  void *sending, *receiving;
+} staging;
+
+static void free_staging(const lcomm_device_table *table, void *argument) {
   static const double PATIENCE_S = 1;
-  struct lcomm_pairs *pairs = comm->pairs;
-  if (pairs->ordinal == LCOMM_DEVICE_NONE) {
-    return;
-  }
-  const lcomm_device_table *table = lcomm_device_get(NULL);
-  int before = use(table, pairs->ordinal);
+  const staging *it = argument;
   double end_s = lcomm_clock_s() + PATIENCE_S;
-  bool all = free_blocks(table, pairs->idle, end_s);
-  all &= free_blocks(table, pairs->draining, end_s);
+  bool all = free_blocks(table, it->idle, end_s);
+  all &= free_blocks(table, it->draining, end_s);
   if (all) {
-    (void)table->stream.destroy(pairs->sending);
-    (void)table->stream.destroy(pairs->receiving);
+    (void)table->stream.destroy(it->sending);
+    (void)table->stream.destroy(it->receiving);
   }
-  use_again(table, before, pairs->ordinal);
+  free(argument);
+}
+
+void lcomm_pairs_free_staging(lcomm_comm *comm) {
+  const struct lcomm_pairs *pairs = comm->pairs;
+  bool has_any = pairs->ordinal != LCOMM_DEVICE_NONE;
+  staging *it = has_any ? malloc(sizeof *it) : NULL;
+  if (it) { /* without memory for it, all stays */
+    *it = (staging){pairs->idle, pairs->draining, pairs->sending, pairs->receiving};
+    lcomm_device_free_by(pairs->ordinal, free_staging, it);
+  }
 }

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "libcomm/device/device_deferred.h"
 #include "libcomm/engine/device_turn.h"
 #include "libcomm/engine/exec_internal.h"
 #include "libcomm/engine/tape.h"
@@ -204,7 +205,8 @@ void lcomm_run_device_free(lcomm_run *run) {
   if (!device) {
     return;
   }
-  const lcomm_device_table *table = device->table;
+  const lcomm_device_table *table = lcomm_device_freeing(device->table);
+  device->table = table;
   int before = lcomm_run_device_enter(run);
   if (device->own_stream) {
     (void)table->stream.finish(device->own_stream);

@@ -172,6 +172,20 @@ LCOMM_API lcomm_status lcomm_reduce_scatterv_weighted_on_stream(lcomm_comm *comm
 LCOMM_API lcomm_status lcomm_device_use(int device);
 LCOMM_API lcomm_status lcomm_device_current(int *device);
 
+/* Threads that a library starts to make and end communicators in place of its program, because that
+ * waits for other ranks. They are none of the program's, so they call no CUDA: the program's thread
+ * tells before which device they stand for, and frees later what they would have freed there.
+ * noted         note the device of this thread for such threads. Its number; -1: it has none
+ * defer_thread  the calling thread is such a one, to its end; `device` was noted, or is -1. It
+ *               makes, splits, names and destroys communicators, and uses buffers of the host only:
+ *               all else on devices fails
+ * free_deferred in a thread of the program, in no call of libcomm: free all that such threads have
+ *               left on devices. It may wait for them. So does lcomm_destroy(), and each call that
+ *               needs new memory on a device. Nothing where nothing is left, or in such a thread */
+LCOMM_API int lcomm_device_noted(void);
+LCOMM_API void lcomm_device_defer_thread(int device);
+LCOMM_API void lcomm_device_free_deferred(void);
+
 /* Memory of the thread's device that other processes of the host can open (cudaMalloc). */
 LCOMM_API lcomm_status lcomm_device_memory_alloc(size_t size, void **memory);
 LCOMM_API lcomm_status lcomm_device_memory_free(void *memory);

@@ -12,6 +12,7 @@
 /* ------------------------------------------------------------------ threads */
 
 typedef struct job {
+  int device;
   void (*work)(void *argument);
   void *argument;
 } job;
@@ -21,6 +22,7 @@ static atomic_int at_work;
 static void *run(void *argument) {
   job it = *(job *)argument;
   free(argument);
+  lcomm_device_defer_thread(it.device);
   it.work(it.argument);
   atomic_fetch_sub(&at_work, 1);
   return NULL;
@@ -39,12 +41,12 @@ static bool start(job *it) {
   return started;
 }
 
-bool lcomm_nccl_thread_start(void (*work)(void *argument), void *argument) {
+bool lcomm_nccl_thread_start(int device, void (*work)(void *argument), void *argument) {
   job *it = malloc(sizeof *it);
   if (!it) {
     return false;
   }
-  *it = (job){work, argument};
+  *it = (job){device, work, argument};
   atomic_fetch_add(&at_work, 1);
   if (!start(it)) {
     atomic_fetch_sub(&at_work, 1);
@@ -92,7 +94,7 @@ lcomm_nccl_backing *lcomm_nccl_backing_find(ncclComm_t comm) {
   return found;
 }
 
-lcomm_nccl_backing *lcomm_nccl_backing_new(void) {
+lcomm_nccl_backing *lcomm_nccl_backing_new(int device) {
   lcomm_nccl_backing *mine = calloc(1, sizeof *mine);
   if (!mine) {
     return NULL;
@@ -100,6 +102,7 @@ lcomm_nccl_backing *lcomm_nccl_backing_new(void) {
   pthread_mutex_init(&mine->lock, NULL);
   pthread_cond_init(&mine->changed, NULL);
   mine->users = 1;
+  mine->device = device;
   mine->is_making = true;
   return mine;
 }
@@ -148,7 +151,7 @@ void lcomm_nccl_made_end(const lcomm_nccl_made *made, const char *reason) {
   if (mine) {
     *mine = *made;
   }
-  if (!mine || !lcomm_nccl_thread_start(destroy, mine)) {
+  if (!mine || !lcomm_nccl_thread_start(-1, destroy, mine)) {
     free(mine);
     lcomm_nccl_log("there is no memory or no thread to end a communicator, which stays");
   }

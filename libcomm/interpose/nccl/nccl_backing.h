@@ -52,6 +52,7 @@ typedef struct lcomm_nccl_backing {
   struct lcomm_nccl_backing *next; /* in the table */
   ncclComm_t of;
   int rank;
+  int device;                  /* of NCCL's communicator; -1: none */
   lcomm_nccl_manner manner;    /* equal on all ranks, and of all its policies */
   pthread_mutex_t lock;        /* guards what follows; held in libcomm's calls on `comm` */
   pthread_cond_t changed;      /* it is made, or changed, or the next turn has come */
@@ -77,7 +78,7 @@ typedef struct lcomm_nccl_backing {
 lcomm_nccl_backing *lcomm_nccl_backing_find(ncclComm_t comm);
 
 /* A new one, whose `is_making` is set, with one user, the caller. NULL: there is no memory. */
-lcomm_nccl_backing *lcomm_nccl_backing_new(void);
+lcomm_nccl_backing *lcomm_nccl_backing_new(int device);
 
 /* It is that of `comm` from here on. The table is its user in the caller's place. */
 void lcomm_nccl_backing_list(lcomm_nccl_backing *backing, ncclComm_t comm);
@@ -100,15 +101,17 @@ void lcomm_nccl_backing_end(ncclComm_t comm, const char *reason);
 /* NCCL's communicator stays, and makes no sums any more: unblocks likewise. */
 void lcomm_nccl_backing_give_up(ncclComm_t comm, const char *reason);
 
-/* End a communicator of libcomm, or give it up for a reason, without waiting. May be empty. */
+/* End a communicator of libcomm, or give it up for a reason, without waiting; what it has on
+ * devices a later call of the program frees. May be empty. */
 void lcomm_nccl_made_end(const lcomm_nccl_made *made, const char *reason);
 
 /* The error feedback that the communicator's policy asks for. */
 lcomm_nccl_made lcomm_nccl_made_of(lcomm_comm *comm);
 
-/* Start a thread without signals that nobody joins. False: there is none. The process waits for
- * such threads some seconds when it ends. False: some are still at work. */
-bool lcomm_nccl_thread_start(void (*work)(void *argument), void *argument);
+/* Start a thread without signals that nobody joins. It calls no CUDA (lcomm_device_defer_thread),
+ * and stands for `device`. False: there is none. The process waits for such threads some seconds
+ * when it ends. False: some are still at work. */
+bool lcomm_nccl_thread_start(int device, void (*work)(void *argument), void *argument);
 bool lcomm_nccl_threads_wait(void);
 
 /* ---------------------------------------------------- nccl_backing_make.c */
@@ -120,6 +123,7 @@ typedef struct lcomm_nccl_origin {
   lcomm_nccl_place place; /* where they do */
   ncclComm_t whole;       /* what is split */
   int color, key;
+  int device;                     /* that this rank uses, noted for threads (lcomm_device_noted) */
   char name[LCOMM_NCCL_NAME_MAX]; /* of ncclConfig_t; "" */
 } lcomm_nccl_origin;
 

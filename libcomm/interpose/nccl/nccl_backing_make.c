@@ -222,7 +222,7 @@ static lcomm_nccl_backing *begin(const lcomm_nccl_origin *origin, bool takes_par
   if (!it) {
     return NULL;
   }
-  lcomm_nccl_backing *made = takes_part ? lcomm_nccl_backing_new() : NULL;
+  lcomm_nccl_backing *made = takes_part ? lcomm_nccl_backing_new(origin->device) : NULL;
   *it = (maker){.origin = *origin, .made = made, .whole = whole};
   if (made) {
     made->rank = origin->rank;
@@ -234,7 +234,7 @@ static lcomm_nccl_backing *begin(const lcomm_nccl_origin *origin, bool takes_par
     it->turn = whole->turns++;
     pthread_mutex_unlock(&whole->lock);
   }
-  if (!lcomm_nccl_thread_start(make, it)) {
+  if (!lcomm_nccl_thread_start(origin->device, make, it)) {
     make(it); /* which only waits for ranks of other threads */
   }
   return made;

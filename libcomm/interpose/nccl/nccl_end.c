@@ -58,9 +58,15 @@ static lcomm_status finish(ncclComm_t comm) {
   return lcomm_destroy(comm->comm);
 }
 
-static void *end_one(void *argument) {
-  ncclComm_t comm = argument;
+static void end_one(ncclComm_t comm) {
   comm->failure = lcomm_nccl_ended(NULL, finish(comm));
+}
+
+/* What it has on devices the program's thread frees. */
+static void *end_by_thread(void *argument) {
+  ncclComm_t comm = argument;
+  lcomm_device_defer_thread(comm->device);
+  end_one(comm);
   return NULL;
 }
 
@@ -71,18 +77,19 @@ static ncclResult_t end_list(ncclComm_t all) {
     return result;
   }
   pthread_t thread;
-  bool has_thread = all->next && pthread_create(&thread, NULL, end_one, all) == 0;
+  bool has_thread = all->next && pthread_create(&thread, NULL, end_by_thread, all) == 0;
   if (all->next && !has_thread) { /* others could wait for it for ever */
     lcomm_abort(all->comm, "a rank cannot start a thread that ends its communicator");
-    (void)end_one(all);
+    end_one(all);
   }
   if (all->next) {
     result = end_list(all->next);
   } else {
-    (void)end_one(all);
+    end_one(all);
   }
   if (has_thread) {
     pthread_join(thread, NULL);
+    lcomm_device_free_deferred();
   }
   result = result == ncclSuccess ? all->failure : result;
   lcomm_nccl_comm_free(all);

@@ -150,6 +150,7 @@ ncclResult_t lcomm_nccl_id_get(ncclUniqueId *id) {
   if (result == ncclSuccess) {
     reserve(listener, place.port);
     lcomm_nccl_id_write(&place, id);
+    lcomm_device_free_deferred(); /* of communicators before */
   }
   return result;
 }

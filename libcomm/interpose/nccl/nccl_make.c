@@ -27,9 +27,7 @@ ncclResult_t lcomm_nccl_comm_new(const char *function, const ncclComm_t parent,
   it->blocks = lcomm_nccl_config_blocks(config, !parent || parent->blocks);
   lcomm_nccl_config_name(config, it->name);
   it->place_socket = -1;
-  if (lcomm_device_current(&it->device) != LCOMM_OK) {
-    it->device = -1;
-  }
+  it->device = lcomm_device_noted();
   *made = it;
   return ncclSuccess;
 }

@@ -41,6 +41,11 @@ static void make_batch(const batch *mine) {
   }
 }
 
+/* A thread that is none of the program's calls no CUDA. */
+static void stand_for(const batch *mine) {
+  lcomm_device_defer_thread(mine->all[mine->first].comm->device);
+}
+
 /* Signals of the program are handled by its own threads. */
 static int start(pthread_t *thread, void *(*run)(void *), void *argument) {
   sigset_t all, before;
@@ -59,6 +64,7 @@ static ncclResult_t no_thread(int error) {
 /* --------------------------------------------------- the program waits for it */
 
 static void *run_batch(void *argument) {
+  stand_for(argument);
   make_batch(argument);
   return NULL;
 }
@@ -105,6 +111,7 @@ static ncclResult_t run_all(batch *batches, size_t count) {
       pthread_join(batches[i].thread, NULL);
     }
   }
+  lcomm_device_free_deferred();
   return error == 0 ? ncclSuccess : no_thread(error);
 }
 
@@ -150,6 +157,7 @@ static void end_making(const lcomm_nccl_making *it) {
 
 static void *run_own_batch(void *argument) {
   batch *mine = argument;
+  stand_for(mine);
   make_batch(mine);
   for (size_t i = 0; i < mine->count; i++) {
     end_making(&mine->all[i]);

@@ -53,7 +53,7 @@ ncclResult_t lcomm_nccl_over_made(ncclResult_t result, ncclComm_t *comm,
 
 static lcomm_nccl_origin meeting(ncclUniqueId *id, int ranks, int rank,
                                  const ncclConfig_t *config) {
-  lcomm_nccl_origin origin = {.ranks = ranks, .rank = rank};
+  lcomm_nccl_origin origin = {.ranks = ranks, .rank = rank, .device = lcomm_device_noted()};
   origin.meets = id && lcomm_nccl_place_take(id, &origin.place);
   lcomm_nccl_config_name(config, origin.name);
   return origin;
@@ -66,6 +66,7 @@ static ncclResult_t get_id(ncclUniqueId *id) {
   ncclResult_t result = lcomm_nccl_below()->GetUniqueId(id);
   if (result == ncclSuccess && id && !inside) {
     lcomm_nccl_place_add(id);
+    lcomm_device_free_deferred();
   }
   return result;
 }
@@ -112,11 +113,23 @@ static ncclResult_t init_scalable(ncclComm_t *comm, int ranks, int rank, int cou
   return lcomm_nccl_over_made(result, comm, &origin);
 }
 
+/* Of a device that is not in use by this thread. */
+static int note(int device) {
+  int before = -1, noted = -1;
+  (void)lcomm_device_current(&before);
+  if (lcomm_device_use(device) == LCOMM_OK) {
+    noted = lcomm_device_noted();
+  }
+  (void)lcomm_device_use(before);
+  return noted;
+}
+
 /* One thread has all ranks: their backings are made at the same time. */
-static ncclResult_t make_all(ncclComm_t *comms, lcomm_nccl_origin *origin) {
+static ncclResult_t make_all(ncclComm_t *comms, const int *devices, lcomm_nccl_origin *origin) {
   ncclResult_t result = ncclSuccess;
   bool waits = !lcomm_nccl_over_in_group();
   for (origin->rank = 0; origin->rank < origin->ranks && result == ncclSuccess; origin->rank++) {
+    origin->device = note(devices ? devices[origin->rank] : origin->rank);
     if (waits) {
       lcomm_nccl_backing_begin(comms[origin->rank], origin);
     } else {
@@ -138,32 +151,38 @@ static ncclResult_t init_all(ncclComm_t *comms, int count, const int *devices) {
     return result;
   }
   origin.meets = lcomm_nccl_place_guess(&origin.place) == ncclSuccess;
-  return make_all(comms, &origin);
+  return make_all(comms, devices, &origin);
 }
 
 /* ------------------------------------------------------------------- ending */
 
+/* What threads have left on devices until now is freed. */
+static ncclResult_t ended(ncclResult_t result) {
+  lcomm_device_free_deferred();
+  return result;
+}
+
 static ncclResult_t finalize(ncclComm_t comm) {
   lcomm_nccl_over_end_whole(comm);
   lcomm_nccl_backing_end(comm, NULL);
-  return lcomm_nccl_below()->CommFinalize(comm);
+  return ended(lcomm_nccl_below()->CommFinalize(comm));
 }
 
 static ncclResult_t destroy(ncclComm_t comm) {
   lcomm_nccl_over_end_whole(comm);
   lcomm_nccl_backing_end(comm, NULL);
-  return lcomm_nccl_below()->CommDestroy(comm);
+  return ended(lcomm_nccl_below()->CommDestroy(comm));
 }
 
 static ncclResult_t abort_all(ncclComm_t comm) {
   lcomm_nccl_over_end_whole(comm);
   lcomm_nccl_backing_end(comm, "ncclCommAbort was called");
-  return lcomm_nccl_below()->CommAbort(comm);
+  return ended(lcomm_nccl_below()->CommAbort(comm));
 }
 
 static ncclResult_t revoke(ncclComm_t comm, int flags) {
   lcomm_nccl_backing_end(comm, "ncclCommRevoke was called");
-  return lcomm_nccl_below()->CommRevoke(comm, flags);
+  return ended(lcomm_nccl_below()->CommRevoke(comm, flags));
 }
 
 /* While another thread is in a call of libcomm, that call finds out. */

@@ -90,7 +90,7 @@ static void begin_change(lcomm_nccl_backing *at, bool replaces, const char *poli
   snprintf(it->policy, sizeof(it->policy), "%s", policy);
   at->users++;
   at->is_changing = true;
-  if (!lcomm_nccl_thread_start(make_change, it)) {
+  if (!lcomm_nccl_thread_start(at->device, make_change, it)) {
     pthread_mutex_unlock(&at->lock);
     make_change(it); /* which only waits for ranks of other threads */
     pthread_mutex_lock(&at->lock);

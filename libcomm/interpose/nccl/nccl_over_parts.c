@@ -86,7 +86,8 @@ bool lcomm_nccl_over_take_parts_of(ncclComm_t whole) {
 
 static ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *part,
                           ncclConfig_t *config) {
-  lcomm_nccl_origin origin = {.is_split = true, .whole = comm, .color = color, .key = key};
+  lcomm_nccl_origin origin = {
+      .is_split = true, .whole = comm, .color = color, .key = key, .device = lcomm_device_noted()};
   lcomm_nccl_config_name(config, origin.name);
   ncclResult_t result = lcomm_nccl_below()->CommSplit(comm, color, key, part, config);
   return part ? lcomm_nccl_over_made(result, part, &origin) : result;
@@ -141,7 +142,7 @@ static bool begin_to_shrink(ncclComm_t comm, const int *without, int count, int 
 
 static ncclResult_t shrink(ncclComm_t comm, int *without, int count, ncclComm_t *part,
                            ncclConfig_t *config, int flags) {
-  lcomm_nccl_origin origin = {.whole = comm};
+  lcomm_nccl_origin origin = {.whole = comm, .device = lcomm_device_noted()};
   lcomm_nccl_config_name(config, origin.name);
   bool can = begin_to_shrink(comm, without, count, flags, &origin);
   ncclResult_t result = lcomm_nccl_below()->CommShrink(comm, without, count, part, config, flags);

@@ -78,6 +78,30 @@ static void all_hold_sum(const device_rank *all, int count) {
   is_equal_everywhere(bits[0]);
 }
 
+/* --------------------------------------------------------------- on which device */
+
+/* A thread makes the backing; it stands for the device that this rank had in use. */
+static void is_on(ncclComm_t comm, int rank, int ordinal) {
+  lcomm_device_facts facts;
+  lcomm_nccl_backing *backing = lcomm_nccl_backing_find(comm);
+  require(backing && backing->now.comm, "NCCL has it to itself");
+  const lcomm_topo *topo = &backing->now.comm->topo;
+  check(device->facts(ordinal, &facts));
+  lcomm_pci pci = lcomm_pci_parse(facts.pci, strlen(facts.pci));
+  require(topo->device[rank] >= 0 && topo->device_list[topo->device[rank]].pci == pci,
+          "rank %d is on another device than %d", rank, ordinal);
+}
+
+static void backings_are_on_the_devices_of_their_ranks(void) {
+  device_rank all[DEVICES] = {{.comm = NULL}};
+  begin_ranks(all, lossy);
+  for (int rank = 0; rank < ranks(); rank++) {
+    is_on(all[0].comm, rank, rank % DEVICES);
+    is_on(all[1].comm, rank, rank % DEVICES);
+  }
+  end_ranks(all);
+}
+
 /* ------------------------------------------------------------ in one thread */
 
 static void sum_in_a_group(const device_rank *all, int count) {
@@ -155,6 +179,7 @@ static void all_devices_of_one_call_are_ranks(void) {
   begin_ranks(all, lossy);
   pose_as_nodes(DEVICES);
   fine(ncclCommInitAll(comms, DEVICES, NULL));
+  is_on(comms[0], 1, 1);
   for (int d = 0; d < DEVICES; d++) {
     check(device->use(d));
     put_floats(all[d].from, d, SUM_COUNT);
@@ -246,6 +271,7 @@ static void what_is_left_out_comes_later(void) {
 }
 
 static const mpi_property properties[] = {
+    PROPERTY(backings_are_on_the_devices_of_their_ranks),
     PROPERTY(a_group_has_sums_of_all_ranks),
     PROPERTY(sums_of_a_group_are_in_order_with_streams),
     PROPERTY(a_group_has_parts_of_sums),

@@ -132,8 +132,11 @@ static inline void wait_for_threads(void) {
   }
 }
 
+/* What threads have left on the device a call of the program frees. */
 static inline void nothing_of_threads_is_left_on_the_device(void) {
+  ncclUniqueId id;
   wait_for_threads();
+  fine(ncclGetUniqueId(&id));
   require_nothing_left_on_device();
 }
 
