@@ -69,6 +69,9 @@ int emulated_end(void);
 void *emulated_pool_get(size_t size);
 void *emulated_managed_get(size_t size);
 
+/* Bytes of malloc() in notes about device memory that was freed, which are kept to the end. */
+size_t emulated_notes_size(void);
+
 /* Bytes of a device's memory that are not in use, and all. */
 void emulated_memory_info(int device, size_t *unused, size_t *all);
 

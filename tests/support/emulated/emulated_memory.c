@@ -5,6 +5,7 @@
  * processes can open it, between two pages that nobody can touch. */
 
 #include <errno.h>
+#include <malloc.h>
 #include <sanitizer/asan_interface.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,8 @@ typedef struct piece {
 } piece;
 
 static piece *pieces;
-static piece *freed; /* their pages are kept, so that nothing else gets there */
+static piece *freed;      /* their pages are kept, so that nothing else gets there */
+static size_t freed_size; /* of the notes about them */
 static uint64_t number_last;
 
 /* ------------------------------------------------------------------ finding */
@@ -225,8 +227,20 @@ static void move_to_freed(piece *it) {
     at = &(*at)->next;
   }
   *at = it->next;
+  if (!it->pages) {
+    free(it);
+    return;
+  }
   it->next = freed;
   freed = it;
+  freed_size += malloc_usable_size(it) + sizeof(size_t); /* with that of the allocator */
+}
+
+size_t emulated_notes_size(void) {
+  emulated_lock();
+  size_t size = freed_size;
+  emulated_unlock();
+  return size;
 }
 
 static int give_back(emulated_call call, void *memory) {
@@ -311,6 +325,7 @@ int emulated_memory_end(void) {
     freed = it->next;
     forget(it);
   }
+  freed_size = 0;
   return left;
 }
 
