@@ -32,23 +32,36 @@ while read -r program ranks; do
   expect "${program##*/}_passes_while_memory_comes_and_goes" churned $seed "$program" "$ranks"
 done <<END
 api/mpi_device_pairs 3
+api/mpi_device_racks 4
 api/mpi_device_step_by_step 2
 api/mpi_device_streams 2
+engine/mpi_pair_graphs_fail 2
 engine/mpi_tape_cache 2
 engine/mpi_tape_calls 2
+engine/mpi_tape_graphs_fail 2
+engine/mpi_tape_long 2
 engine/mpi_tape_streams 2
 observe/mpi_capture_device 2
 interpose/nccl/mpi_nccl_abort 2
 interpose/nccl/mpi_nccl_alone 2
 interpose/nccl/mpi_nccl_capture 2
 interpose/nccl/mpi_nccl_choices 2
+interpose/nccl/mpi_nccl_choices_report 2
+interpose/nccl/mpi_nccl_comms 2
+interpose/nccl/mpi_nccl_config 2
 interpose/nccl/mpi_nccl_factors 2
 interpose/nccl/mpi_nccl_gathered 2
+interpose/nccl/mpi_nccl_groups 2
+interpose/nccl/mpi_nccl_life 2
 interpose/nccl/mpi_nccl_moves 3
 interpose/nccl/mpi_nccl_over 3
 interpose/nccl/mpi_nccl_over_abort 2
+interpose/nccl/mpi_nccl_over_comms 3
+interpose/nccl/mpi_nccl_over_control 2
+interpose/nccl/mpi_nccl_over_devices 2
 interpose/nccl/mpi_nccl_over_feedback 2
 interpose/nccl/mpi_nccl_over_parts 3
+interpose/nccl/mpi_nccl_over_report 2
 interpose/nccl/mpi_nccl_sums 3
 END
 exit $((failures > 0))
