@@ -265,6 +265,44 @@ static void groups_have_limits(void **state) {
   }
 }
 
+/* A selection for each of two owners, and what each makes of it. */
+static void build_selections(lcomm_schedule *schedule) {
+  uint32_t sent = 0;
+  assert_int_equal(lcomm_schedule_init(schedule, 0, 3, 128), LCOMM_OK);
+  for (int i = 0; i < 2; i++) {
+    uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_NET, 64);
+    sent = i == 0 ? slot : sent;
+  }
+  lcomm_schedule_encode(schedule, lcomm_span_whole(0, 128), sent, 2, LCOMM_FEEDBACK_HOLD);
+  for (int i = 0; i < 2; i++) {
+    lcomm_schedule_send(schedule, sent + (uint32_t)i, 1 + i);
+  }
+  for (int i = 0; i < 2; i++) {
+    uint32_t slot = lcomm_schedule_slot(schedule, LCOMM_STAGE_RESULT, 64);
+    lcomm_schedule_receive(schedule, slot, 1 + i);
+    lcomm_schedule_decode(schedule, slot, lcomm_span_whole(64 * (uint64_t)i, 64),
+                          sent + (uint32_t)i);
+  }
+}
+
+/* What commits is alone, where that does something, and what cannot be read with others. */
+static void results_are_read_together_unless_they_commit(void **state) {
+  lcomm_group_limits commits = all_groups, unread = all_groups;
+  (void)state;
+  commits.commits = true;
+  unread.read[LCOMM_STAGE_RESULT] = false;
+  const lcomm_group_limits *all[] = {&all_groups, &commits, &unread};
+  for (int i = 0; i < 3; i++) {
+    lcomm_schedule schedule;
+    uint32_t last[16];
+    build_selections(&schedule);
+    find_groups(&schedule, *all[i], last);
+    assert_int_equal(last[4], i == 0 ? 6 : 4);
+    assert_int_equal(last[6], 6);
+    lcomm_schedule_free(&schedule);
+  }
+}
+
 static void lanes_wait_for_lanes_before_them_only(void **state) {
   lcomm_schedule schedule;
   lcomm_lane lanes[6];
@@ -288,6 +326,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_peers_need_is_not_joined_with_what_they_send),
     cmocka_unit_test(pieces_that_wait_for_nothing_are_made_at_once),
     cmocka_unit_test(groups_have_limits),
+    cmocka_unit_test(results_are_read_together_unless_they_commit),
     cmocka_unit_test(lanes_wait_for_lanes_before_them_only),
 };
 RUN_TESTS(tests)
