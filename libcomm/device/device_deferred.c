@@ -7,9 +7,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "kernels/cuda/cuda_bar.h"
-
-enum { NOTED_MAX = 64 }; /* devices of a process */
+enum {
+  NOTED_MAX = 64,     /* devices of a process */
+  NOT_A_DEVICE = 101, /* cudaErrorInvalidDevice */
+};
 
 /* Of a thread that defers. */
 static _Thread_local bool defers;
@@ -152,7 +153,7 @@ static int use(int device) {
 static int facts_of(int device, lcomm_device_facts *facts) {
   int used = device == LCOMM_DEVICE_NONE ? 0 : device;
   if (!has_place(used) || !is_noted(table_below, used)) {
-    return LCOMM_CUDA_BARRED;
+    return NOT_A_DEVICE;
   }
   pthread_mutex_lock(&lock);
   *facts = noted.facts[used];

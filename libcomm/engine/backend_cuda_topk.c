@@ -91,7 +91,7 @@ static lcomm_status read_topk(lcomm_run *run, uint32_t slot, lcomm_span span, vo
 
 /* Of the stream that it is read in. */
 static void *scratch_of(const lcomm_run *run) {
-  return run->device->sparse_scratch[run->device->lane];
+  return run->device->sparse.alone[run->device->lane];
 }
 
 lcomm_status lcomm_device_topk_decode(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,
@@ -123,7 +123,7 @@ static lcomm_status read_selections(lcomm_run *run, uint32_t sent, uint32_t appl
                                     lcomm_span span, selections *it) {
   it->both = applied == LCOMM_NO_SLOT ? NULL : &it->applied;
   LCOMM_TRY(read_topk(run, sent, span, scratch_of(run), &it->sent));
-  return it->both ? read_topk(run, applied, span, run->device->applied_scratch, &it->applied)
+  return it->both ? read_topk(run, applied, span, run->device->sparse.applied, &it->applied)
                   : LCOMM_OK;
 }
 

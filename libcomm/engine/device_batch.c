@@ -145,10 +145,9 @@ lcomm_status lcomm_device_batch_fetch(lcomm_run *run, const lcomm_cuda_fetch *it
 static void *take_scratch(const lcomm_run *run) {
   const lcomm_run_device *device = run->device;
   uint32_t taken = device->batch->place_count + device->batch->summand_count;
-  bool has_more = taken < device->sparse_together && taken < LCOMM_CUDA_LIST_MAX;
-  return has_more
-             ? (uint8_t *)device->together_scratch[device->lane] + taken * device->together_size
-             : NULL;
+  bool has_more = taken < device->sparse.count && taken < LCOMM_CUDA_LIST_MAX;
+  return has_more ? (uint8_t *)device->sparse.together[device->lane] + taken * device->sparse.size
+                  : NULL;
 }
 
 lcomm_status lcomm_device_batch_place(lcomm_run *run, const lcomm_cuda_sparse *it, float factor,

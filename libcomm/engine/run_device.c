@@ -135,21 +135,20 @@ static void place_payloads(lcomm_run *run) {
 }
 
 static void place_scratch(lcomm_run_device *device, uint8_t *place, size_t size) {
-  size_t together = device->sparse_together * device->together_size;
+  size_t together = device->sparse.count * device->sparse.size;
   for (int lane = 0; lane < LCOMM_LANE_COUNT; lane++) {
-    device->sparse_scratch[lane] = place + (size_t)lane * size;
-    device->together_scratch[lane] = place + SPARSE_READERS * size + (size_t)lane * together;
+    device->sparse.alone[lane] = place + (size_t)lane * size;
+    device->sparse.together[lane] = place + SPARSE_READERS * size + (size_t)lane * together;
   }
-  device->applied_scratch = place + LCOMM_LANE_COUNT * size;
+  device->sparse.applied = place + LCOMM_LANE_COUNT * size;
 }
 
 /* Bytes of scratch for reading; each place has as many, and those that are read together theirs. */
 static size_t reading_size(lcomm_run *run, size_t *sparse) {
   lcomm_run_device *device = run->device;
   *sparse = lcomm_run_device_topk_scratch(run);
-  device->sparse_together = lcomm_run_device_topk_together(run, &device->together_size);
-  return SPARSE_READERS * *sparse +
-         LCOMM_LANE_COUNT * device->sparse_together * device->together_size;
+  device->sparse.count = lcomm_run_device_topk_together(run, &device->sparse.size);
+  return SPARSE_READERS * *sparse + LCOMM_LANE_COUNT * device->sparse.count * device->sparse.size;
 }
 
 static bool make_tables(lcomm_run *run) {

@@ -48,6 +48,16 @@ typedef struct lcomm_device_works {
   unsigned first, count;
 } lcomm_device_works;
 
+/* Memory of the device for payloads of top-k that are read. */
+typedef struct lcomm_sparse_scratch {
+  void *alone[LCOMM_LANE_COUNT]; /* in each lane one at a time, */
+  void *applied;                 /* in that of results another one, */
+  /* and those that a tape reads together: so many pieces of so many bytes in each lane. */
+  void *together[LCOMM_LANE_COUNT];
+  uint32_t count;
+  size_t size;
+} lcomm_sparse_scratch;
+
 typedef struct lcomm_run_device {
   const lcomm_device_table *table;
   int ordinal;
@@ -62,13 +72,7 @@ typedef struct lcomm_run_device {
   lcomm_run_share share;   /* of `memory` */
   lcomm_cuda_topk **topk;  /* per step, NULL where the step is no top-k ENCODE */
   uint64_t *payload_sizes; /* pinned: what the encoders of top-k made, per slot */
-  /* Of the device, for payloads of top-k that are read: in each lane one at a time, and in that
-   * of results another one. */
-  void *sparse_scratch[LCOMM_LANE_COUNT], *applied_scratch;
-  /* The same for those that a tape reads together: so many pieces of so many bytes in each lane. */
-  void *together_scratch[LCOMM_LANE_COUNT];
-  uint32_t sparse_together;
-  size_t together_size;
+  lcomm_sparse_scratch sparse;
   lcomm_device_launch launch;
   struct lcomm_device_batch *batch; /* of a run that plays tapes */
   const uint64_t *more_seed; /* of the device: of a recording that rounds by chance, or NULL */
