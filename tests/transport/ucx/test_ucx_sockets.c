@@ -139,7 +139,7 @@ static int connect_from(const char *own, const struct sockaddr_in *listener) {
   struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr(own)};
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
-  assert_int_equal(connect(fd, (const struct sockaddr *)listener, sizeof(*listener)), 0);
+  assert_int_equal(connect(fd, (const struct sockaddr *)listener, sizeof *listener), 0);
   return fd;
 }
 
