@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/plain.h"
 #include "tools/common/tool_pages.h"
 
 /* One bucket of a stream through all steps. */
@@ -22,14 +23,6 @@ typedef struct bucket_run {
 static void add_up(double *sum, const float *values, uint64_t n) {
   for (uint64_t i = 0; i < n; i++) {
     sum[i] += isfinite(values[i]) ? (double)values[i] : 0.0;
-  }
-}
-
-/* As after the warm-up of adam=. What is not finite would stay in it for good. */
-static void join_momentum(const bucket_run *j, double beta1) {
-  for (uint64_t i = 0; i < j->bucket.count; i++) {
-    double given = isfinite(j->given[i]) ? (double)j->given[i] : 0.0;
-    j->momentum[i] = (float)(beta1 * (double)j->momentum[i] + (1 - beta1) * given);
   }
 }
 
@@ -51,7 +44,8 @@ static lcomm_status take_step(const bucket_run *j, lcomm_under_test *tested, uin
     lcomm_source_read(j->stream->steps[number], j->bucket.first, j->bucket.count, j->given);
   }
   if (beta1 > 0) {
-    join_momentum(j, beta1);
+    lcomm_plain_mean_f32((float)beta1, j->momentum, (float)(1 - beta1), j->given, j->momentum,
+                         (size_t)j->bucket.count);
   }
   lcomm_under_test_encode(tested, j->kernels, sent, step + 1);
   if (lcomm_under_test_decode(tested, j->kernels, j->arrived) != LCOMM_OK) {

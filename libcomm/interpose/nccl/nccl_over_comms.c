@@ -156,33 +156,31 @@ static ncclResult_t init_all(ncclComm_t *comms, int count, const int *devices) {
 
 /* ------------------------------------------------------------------- ending */
 
-/* What threads have left on devices until now is freed. */
-static ncclResult_t ended(ncclResult_t result) {
-  lcomm_device_free_deferred();
-  return result;
-}
-
 static ncclResult_t finalize(ncclComm_t comm) {
   lcomm_nccl_over_end_whole(comm);
   lcomm_nccl_backing_end(comm, NULL);
-  return ended(lcomm_nccl_below()->CommFinalize(comm));
+  return lcomm_nccl_below()->CommFinalize(comm);
 }
 
+/* What threads have left on devices until now is freed, which may wait for the device. So that is
+ * not done in calls that are to unblock: another communicator may still be stuck there. */
 static ncclResult_t destroy(ncclComm_t comm) {
   lcomm_nccl_over_end_whole(comm);
   lcomm_nccl_backing_end(comm, NULL);
-  return ended(lcomm_nccl_below()->CommDestroy(comm));
+  ncclResult_t result = lcomm_nccl_below()->CommDestroy(comm);
+  lcomm_device_free_deferred();
+  return result;
 }
 
 static ncclResult_t abort_all(ncclComm_t comm) {
   lcomm_nccl_over_end_whole(comm);
   lcomm_nccl_backing_end(comm, "ncclCommAbort was called");
-  return ended(lcomm_nccl_below()->CommAbort(comm));
+  return lcomm_nccl_below()->CommAbort(comm);
 }
 
 static ncclResult_t revoke(ncclComm_t comm, int flags) {
   lcomm_nccl_backing_end(comm, "ncclCommRevoke was called");
-  return ended(lcomm_nccl_below()->CommRevoke(comm, flags));
+  return lcomm_nccl_below()->CommRevoke(comm, flags);
 }
 
 /* While another thread is in a call of libcomm, that call finds out. */

@@ -29,6 +29,9 @@ static void look_at(int fd, void *argument) {
   if (peer < 0) {
     return; /* this host, or one that nobody knows */
   }
+  if (!connection.kept_alive) { /* UCX has opened it since the link was proven */
+    lcomm_ucx_socket_keep_alive(fd);
+  }
   if (!lcomm_ucx_connection_is_silent(&connection)) {
     all->answered |= connection.heard_s < LCOMM_UCX_SILENT_S;
   } else if (all->silent < 0 || peer < all->silent) {

@@ -63,9 +63,8 @@ static bool is_within_host(int fd) {
          peer.sin_family == AF_INET && own.sin_addr.s_addr == peer.sin_addr.s_addr;
 }
 
-static void keep_alive(int fd, void *argument) {
+void lcomm_ucx_socket_keep_alive(int fd) {
   static const int ON = 1, OFF = 0, IDLE_S = 4, INTERVAL_S = 2, COUNT = 3;
-  (void)argument;
   if (is_within_host(fd)) {
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &OFF, sizeof(OFF));
     return;
@@ -77,6 +76,11 @@ static void keep_alive(int fd, void *argument) {
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &INTERVAL_S, sizeof(INTERVAL_S));
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &COUNT, sizeof(COUNT));
   (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &ON, sizeof(ON));
+}
+
+static void keep_alive(int fd, void *unused) {
+  (void)unused;
+  lcomm_ucx_socket_keep_alive(fd);
 }
 
 void lcomm_ucx_sockets_keep_alive(int event_fd) {

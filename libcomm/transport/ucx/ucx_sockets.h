@@ -38,6 +38,7 @@ enum { LCOMM_UCX_SILENT_S = 8 };
  * a host are not asked over: the kernel knows when the other side ends, and where
  * hundreds of ranks share a host it drops packets when all connections ask. */
 void lcomm_ucx_sockets_keep_alive(int event_fd);
+void lcomm_ucx_socket_keep_alive(int fd); /* of one connection */
 
 /* Has the other host not answered for so long, although it was asked several
  * times? A host whose programs are busy or stopped answers: its kernel

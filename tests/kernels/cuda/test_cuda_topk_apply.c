@@ -233,12 +233,8 @@ static void impossible_payloads_are_refused(void **state) {
   const geometry g = {1000, 1, 0};
   sent s = make_sent(g, 0.1, 0, normal, 1);
   float vector[1];
-  for (int i = 0; i < 4; i++) {
-    lcomm_cuda_sparse a = sparse_of(&s);
-    a.size = i == 0 ? 3 : a.size; /* no number of entries */
-    a.parts = i == 1 ? 0 : a.parts;
-    a.part = i == 2 ? 1 : a.part;
-    a.base_count = i == 3 ? (uint64_t)1 << 32 : a.base_count;
+  for (int i = 0; i < IMPOSSIBLE; i++) {
+    lcomm_cuda_sparse a = impossible(&s, i);
     assert_int_not_equal(lcomm_cuda_run_topk_add(&a, 1.0f, vector, NULL), 0);
     assert_int_not_equal(lcomm_cuda_run_topk_decode(&a, 1.0f, vector, NULL), 0);
     assert_int_not_equal(lcomm_cuda_run_topk_commit(&a, NULL, vector, NULL), 0);

@@ -102,12 +102,8 @@ static void impossible_lists_are_refused(void **state) {
   lcomm_cuda_topk_decode list[2];
   (void)state;
   sent s = make_sent(g, 0.1, 0, normal, 1);
-  for (int i = 0; i < 4; i++) {
-    lcomm_cuda_sparse a = sparse_of(&s);
-    a.size = i == 0 ? 3 : a.size; /* no number of entries */
-    a.parts = i == 1 ? 0 : a.parts;
-    a.part = i == 2 ? 1 : a.part;
-    a.base_count = i == 3 ? (uint64_t)1 << 32 : a.base_count;
+  for (int i = 0; i < IMPOSSIBLE; i++) {
+    lcomm_cuda_sparse a = impossible(&s, i);
     list[0] = (lcomm_cuda_topk_decode){sparse_of(&s), vector};
     list[1] = (lcomm_cuda_topk_decode){a, vector};
     assert_int_not_equal(lcomm_cuda_run_topk_decode_list(list, 2, 1.0f, NULL), 0);

@@ -64,6 +64,18 @@ static inline lcomm_cuda_sparse sparse_of(const sent *s) {
                              .scratch = s->scratch};
 }
 
+/* What nobody can have sent; so many kinds of it. */
+enum { IMPOSSIBLE = 4 };
+
+static inline lcomm_cuda_sparse impossible(const sent *s, int kind) {
+  lcomm_cuda_sparse a = sparse_of(s);
+  a.size = kind == 0 ? 3 : a.size; /* no number of entries */
+  a.parts = kind == 1 ? 0 : a.parts;
+  a.part = kind == 2 ? 1 : a.part;
+  a.base_count = kind == 3 ? (uint64_t)1 << 32 : a.base_count;
+  return a;
+}
+
 /* Two vectors of the same values. */
 typedef struct vectors {
   float *expected, *found;

@@ -277,7 +277,8 @@ static void link_without_descriptors_is_a_sentence(forked *self) {
     setrlimit(RLIMIT_NOFILE, &usual);
   }
   require_links(&p, AT_ONCE);
-  if (self->rank == 0 || self->rank == FAR) { /* there are some again */
+  forked_barrier(self); /* before, rank 0 could accept nobody */
+  if (self->rank == 0 || self->rank == FAR) {
     exchange(&p, FAR - self->rank);
   }
   close_party(&p);
