@@ -416,6 +416,11 @@ $(BUILD)/tests/interpose/mpi_%: $(BUILD)/tests/interpose/mpi_%.c.o $(call OBJ,te
   $(SAN_OBJECTS) $(INTERPOSER)
 	$(LINK) -Wl,--no-as-needed $(INTERPOSER) -Wl,-rpath,'$$ORIGIN/../..' $(MPI_LIBS) -lm -o $@
 
+# That one has emulated devices as well, so nothing of it is in a library of its own.
+$(BUILD)/tests/interpose/mpi_interposer_devices: $(BUILD)/tests/interpose/mpi_interposer_devices.c.o $(INTERPOSER_OBJECTS) $(TEST_PARTS)
+	@echo "  LINK  $@"
+	@$(CC) $(LDFLAGS) $< $(INTERPOSER_OBJECTS) $(TEST_LINK)
+
 # Libraries that the NCCL interposer takes for NCCL.
 $(STAND_INS): $(BUILD)/%.so: $(BUILD)/%.c.o
 	@echo "  LINK  $@"

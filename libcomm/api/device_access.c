@@ -41,6 +41,14 @@ lcomm_status lcomm_device_current(int *device) {
   return table ? ended(table, "lcomm_device_current", table->current(device)) : LCOMM_ERR_SYSTEM;
 }
 
+int lcomm_device_is_loaded(void) {
+  return lcomm_device_in_use() != NULL;
+}
+
+int lcomm_device_holds(const void *memory) {
+  return memory && lcomm_memory_is_on_device(lcomm_memory_location_of(memory, 1));
+}
+
 int lcomm_device_noted(void) {
   return lcomm_device_note();
 }
@@ -131,6 +139,34 @@ lcomm_status lcomm_device_read(void *to, const void *from, size_t size, void *st
   return copy("lcomm_device_read", to, from, size, stream, 1);
 }
 
+/* The device that a copy has to do with; 0, where CUDA itself finds out. */
+static int device_of(const void *to, const void *from) {
+  lcomm_memory_location there = lcomm_memory_location_of(to, 1);
+  there = lcomm_memory_is_on_device(there) ? there : lcomm_memory_location_of(from, 1);
+  return lcomm_memory_is_on_device(there) ? there.device : 0;
+}
+
+static int copy_apart(const lcomm_device_table *table, void *to, const void *from, size_t size) {
+  void *stream = NULL;
+  int device = device_of(to, from);
+  int error = lcomm_device_stream_of(device, &stream);
+  error = error ? error : lcomm_device_copy_now(device, to, from, size, stream);
+  (void)table->stream.destroy(stream);
+  return error;
+}
+
+lcomm_status lcomm_device_copy(void *to, const void *from, size_t size) {
+  static const char call[] = "lcomm_device_copy";
+  if (size == 0) {
+    return LCOMM_OK;
+  }
+  if (!to || !from) {
+    return is_null(call);
+  }
+  const lcomm_device_table *table = find(call);
+  return table ? ended(table, call, copy_apart(table, to, from, size)) : LCOMM_ERR_SYSTEM;
+}
+
 /* ------------------------------------------------------------------- waiting */
 
 /* With the memory's device in use. */
@@ -155,6 +191,15 @@ lcomm_status lcomm_device_finish(const void *memory, void *stream) {
   lcomm_status status = finish(table, stream);
   (void)table->use(before);
   return status;
+}
+
+int lcomm_device_reads_awaited(lcomm_comm *comm) {
+  if (!comm || lcomm_enter(comm) != LCOMM_OK) {
+    return 0;
+  }
+  bool awaited = comm->runs.reads_awaited > 0;
+  lcomm_exit(comm);
+  return awaited;
 }
 
 static lcomm_status go_step_by_step(lcomm_comm *comm) {

@@ -94,6 +94,7 @@ static lcomm_status take_in(const awaited_read *it, const uint8_t *bytes) {
   }
   memcpy(room, bytes, slot->wire_size);
   lcomm_payload_copied(slot);
+  lcomm_run_make_all_due(it->run); /* no transport names that message any more */
   return LCOMM_OK;
 }
 
@@ -124,8 +125,8 @@ static lcomm_status read_one(lcomm_comm *comm, const awaited_read *it) {
 lcomm_status lcomm_device_read_awaited(lcomm_comm *comm) {
   lcomm_status status = LCOMM_OK;
   awaited_read it;
-  if (pthread_mutex_trylock(&comm->runs.device_turn) != 0) {
-    return LCOMM_OK; /* soon again */
+  if (lcomm_device_is_barred() || pthread_mutex_trylock(&comm->runs.device_turn) != 0) {
+    return LCOMM_OK; /* soon again, or by a thread of the program */
   }
   while (status == LCOMM_OK && find(comm, &it)) {
     status = read_one(comm, &it);

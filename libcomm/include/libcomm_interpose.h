@@ -167,8 +167,13 @@ LCOMM_API lcomm_status lcomm_reduce_scatterv_weighted_on_stream(lcomm_comm *comm
 /* Devices, for libraries that call no CUDA themselves. `device` is a CUDA ordinal of this process.
  * All return SYSTEM, with a sentence in lcomm_last_error(NULL), where CUDA refuses or is missing;
  * ARGUMENT for what is NULL. Any thread.
- * use     for this thread
- * current the one of this thread; -1: it has not come to use one */
+ * is_loaded  1: this process has loaded CUDA's driver, before which no memory is a device's; never
+ *            loads it, costs some 20 ns
+ * holds      1: the memory is a device's, or managed. Likewise
+ * use        for this thread
+ * current    the one of this thread; -1: it has not come to use one */
+LCOMM_API int lcomm_device_is_loaded(void);
+LCOMM_API int lcomm_device_holds(const void *memory);
 LCOMM_API lcomm_status lcomm_device_use(int device);
 LCOMM_API lcomm_status lcomm_device_current(int *device);
 
@@ -192,7 +197,9 @@ LCOMM_API lcomm_status lcomm_device_memory_free(void *memory);
 
 /* Copy `size` bytes on a device, or to or from it, in order with `stream` of it. lcomm_device_read
  * waits until the stream has done it, and needs no pinned memory; ARGUMENT where the stream is
- * captured into a graph, which goes on as if nothing had been. */
+ * captured into a graph, which goes on as if nothing had been. lcomm_device_copy does so in a stream
+ * of its own: both pieces of memory are ready, and it waits for no stream of the program. */
+LCOMM_API lcomm_status lcomm_device_copy(void *to, const void *from, size_t size);
 LCOMM_API lcomm_status lcomm_device_copy_on_stream(void *to, const void *from, size_t size,
                                                    void *stream);
 LCOMM_API lcomm_status lcomm_device_read(void *to, const void *from, size_t size, void *stream);
@@ -200,6 +207,11 @@ LCOMM_API lcomm_status lcomm_device_read(void *to, const void *from, size_t size
 /* 1: `stream` is captured into a graph, or, of the legacy default stream, another one is, so that
  * neither can be waited for; else 0. */
 LCOMM_API lcomm_status lcomm_device_captured(void *stream, int *captured);
+
+/* 1: an operation of `comm` over memory of the host awaits a payload that a peer of this host has left
+ * on its device, and a thread that may call CUDA has to read it: in lcomm_progress(), lcomm_test() or
+ * lcomm_wait(). A thread that defers does not. 0 for NULL. */
+LCOMM_API int lcomm_device_reads_awaited(lcomm_comm *comm);
 
 /* For processes that have several ranks of this communicator, each with a device: nothing that it
  * puts on a device waits for another rank, so memory of any of them can be got and freed at any

@@ -42,6 +42,7 @@ engine/mpi_tape_graphs_fail 2
 engine/mpi_tape_long 2
 engine/mpi_tape_streams 2
 observe/mpi_capture_device 2
+interpose/mpi_interposer_devices 3
 interpose/nccl/mpi_nccl_abort 2
 interpose/nccl/mpi_nccl_alone 2
 interpose/nccl/mpi_nccl_capture 2

@@ -43,6 +43,12 @@ else
   skip large_counts "this MPI has no MPI_Allreduce_c"
 fi
 
+# ---------------------------------------------------------- buffers on devices
+
+under sums_on_devices_are_compressed 3 devices LCOMM_POLICY='net=int8 min=0'
+under error_feedback_of_sums_on_devices_is_on_the_host 3 devices LCOMM_POLICY='net=int8+ef min=0'
+under over_mpi_sums_on_devices_are_right 3 devices LCOMM_TRANSPORT=mpi
+
 # --------------------------------------------------- the same bits as plain MPI
 
 under without_a_policy_calls_are_those_of_mpi 3 calls LCOMM_POLICY=

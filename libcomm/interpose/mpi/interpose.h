@@ -71,6 +71,13 @@ typedef struct lcomm_interpose_context {
   char *sentence;                            /* what failed; NULL: nothing has */
 } lcomm_interpose_context;
 
+/* A payload on a device of a peer is awaited (interpose_reads.h). */
+typedef struct lcomm_interpose_reads {
+  lcomm_comm *comm; /* that awaits it; NULL: none */
+  double since_s;
+  struct lcomm_interpose_comm *next; /* of which that is so, too */
+} lcomm_interpose_reads;
+
 /* The state of one MPI communicator. It is an attribute of the communicator, and lives longer
  * while calls are in flight. */
 typedef struct lcomm_interpose_comm {
@@ -87,8 +94,10 @@ typedef struct lcomm_interpose_comm {
   bool failed;                            /* the log has its failure */
   pthread_mutex_t lock;                   /* held inside libcomm calls on the backing */
   atomic_int pending;                     /* non-blocking and persistent calls in flight */
+  atomic_int waiting;                     /* of those, how many have not begun */
   atomic_int users;                       /* see lcomm_interpose_comm_retain() */
-  char name[MPI_MAX_OBJECT_NAME];         /* as agreed by the ranks */
+  lcomm_interpose_reads reads;
+  char name[MPI_MAX_OBJECT_NAME]; /* as agreed by the ranks */
   bool name_agreed;
   struct lcomm_interpose_comm *next, *previous; /* in the table of communicators */
 } lcomm_interpose_comm;
@@ -112,7 +121,11 @@ typedef struct lcomm_interpose_call {
   lcomm_interpose_ef *ef;   /* unless feedback is PLAIN: which residuals; NULL: a persistent call */
   uint32_t site;            /* of `ef` */
   lcomm_residual *residual; /* looked up when the call begins */
-  lcomm_status status;      /* of taking it; the call fails with it */
+  lcomm_status status;      /* of taking it, or of its begin; the call fails with it */
+  bool begun;               /* by the program's thread, with `request`; else the queue begins it */
+  lcomm_request request;
+  struct lcomm_interpose_staging *staging; /* over memory of the host in place of a device's; NULL:
+                                              as the program gave it */
 } lcomm_interpose_call;
 
 static inline bool lcomm_interpose_call_is_sum(const lcomm_interpose_call *call) {
@@ -153,12 +166,18 @@ int lcomm_interpose_call_run(lcomm_interpose_call *call);
 /* Start a call that was taken: sets comm and residual. Needs at->lock and the backing. */
 lcomm_status lcomm_interpose_call_begin(lcomm_interpose_call *call, lcomm_request *request);
 
+/* The communicator was aborted: if the call has begun, its operation is over, and goes. Takes
+ * at->lock. */
+void lcomm_interpose_call_collect(lcomm_interpose_call *call);
+
 /* A non-blocking call is no longer pending. */
 void lcomm_interpose_call_done(const lcomm_interpose_call *call);
 
 /* Log a warning, once, when several buffers share the call site of a call that was just taken: a
  * pattern that is too short mixes their residuals. Call it before the next take. */
 void lcomm_interpose_call_check_alias(const lcomm_interpose_call *call);
+
+/* ------------------------------------------------------- interpose_record.c */
 
 /* Count a call for the report (interpose_report.h). call->at may be NULL; call->dtype is not read
  * where libcomm does not have the type. taken: libcomm makes the call, or would with
@@ -193,7 +212,7 @@ void lcomm_interpose_error_close(void);
 
 /* Give a taken non-blocking call to the queue's thread. *request is a generalized request.
  * Returns an MPI error code. interpose_request.c */
-int lcomm_interpose_enqueue(const lcomm_interpose_call *call, MPI_Request *request);
+int lcomm_interpose_enqueue(lcomm_interpose_call *call, MPI_Request *request);
 
 /* Wait until no call of `at` is pending; NULL: of any communicator. */
 void lcomm_interpose_drain(lcomm_interpose_comm *at);

@@ -21,6 +21,7 @@ typedef struct lcomm_interpose_init_context {
   lcomm_interpose_backing backing;
   MPI_Request request; /* of the number's broadcast */
   init_state state;
+  int device; /* of the thread that made the call, noted; -1: none */
   pthread_t thread;
   atomic_bool done; /* set by the thread after all else */
   lcomm_status status;
@@ -165,6 +166,7 @@ bool lcomm_interpose_backing_begin(lcomm_interpose_comm *at) {
     return false;
   }
   init->at = at;
+  init->device = lcomm_device_is_loaded() ? lcomm_device_noted() : -1;
   init->backing.number = draw_number(at);
   init->request = MPI_REQUEST_NULL;
   if (PMPI_Ibcast(&init->backing.number, 1, MPI_UINT64_T, 0, at->comm, &init->request) !=
@@ -180,6 +182,7 @@ bool lcomm_interpose_backing_begin(lcomm_interpose_comm *at) {
 
 static void *run(void *context) {
   init_context *init = context;
+  lcomm_device_defer_thread(init->device);
   init->status = create(init->at, &init->backing, &init->sentence);
   atomic_store(&init->done, true);
   return NULL;

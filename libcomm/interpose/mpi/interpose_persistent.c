@@ -9,6 +9,7 @@
 #include "libcomm/interpose/mpi/interpose.h"
 #include "libcomm/interpose/mpi/interpose_comm.h"
 #include "libcomm/interpose/mpi/interpose_queue.h"
+#include "libcomm/interpose/mpi/interpose_staging.h"
 #include "libcomm/interpose/mpi/interpose_wait.h"
 
 /* ----------------------------------------------------------------- creation */
@@ -176,9 +177,14 @@ static int start(lcomm_interpose_persistent_slot *slot, MPI_Request *request) {
   pthread_mutex_unlock(&lcomm_interpose_slots_lock);
   lcomm_interpose_comm_retain(&slot->own);
   atomic_fetch_add(&slot->own.pending, 1);
-  if (!lcomm_interpose_queue_put(&slot->call, on_done, slot)) {
+  lcomm_interpose_call call = slot->call;
+  if (lcomm_interpose_is_on_device(&call)) { /* no call of the slot is before it */
+    (void)lcomm_interpose_begin_here(&call);
+  }
+  if (!lcomm_interpose_queue_put(&call, on_done, slot)) {
     lcomm_abort(slot->own.context.backing.comm,
                 "a rank has no memory or no thread for a persistent call");
+    lcomm_interpose_call_collect(&call);
     on_done(slot, LCOMM_ERR_MEMORY);
     lcomm_interpose_call_done(&slot->call);
   }

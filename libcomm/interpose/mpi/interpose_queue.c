@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "libcomm/interpose/mpi/interpose_persistent.h"
+#include "libcomm/interpose/mpi/interpose_reads.h"
 
 static const long SLEEP_MIN_NS = 4000, SLEEP_MAX_NS = 100000, BUSY_NS = 20000;
 
@@ -30,8 +31,8 @@ static struct {
   pthread_t thread;
   lcomm_interpose_entry *first, *last; /* given, not fetched by the thread yet */
   lcomm_interpose_entry *spare;
-  piece *pieces;    /* all memory */
-  unsigned pending; /* calls that are not done */
+  piece *pieces;       /* all memory */
+  atomic_uint pending; /* calls that are not done */
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Only the thread uses it. */
@@ -124,7 +125,9 @@ static bool fetch(void) {
 }
 
 static void *serve(void *unused) {
+  enum { NO_DEVICE = -1 };
   (void)unused;
+  lcomm_device_defer_thread(NO_DEVICE);
   prctl(PR_SET_TIMERSLACK, (unsigned long)SLEEP_MIN_NS, 0, 0, 0); /* short sleeps stay short */
   while (fetch()) {
     rest(serve_all());
@@ -214,8 +217,13 @@ static bool put(const lcomm_interpose_call *call, lcomm_interpose_on_done on_don
   }
   queue.last = it;
   queue.pending++;
+  atomic_fetch_add(&call->at->waiting, !call->begun);
   pthread_cond_signal(&queue.given);
   return true;
+}
+
+bool lcomm_interpose_queue_is_busy(void) {
+  return atomic_load_explicit(&queue.pending, memory_order_relaxed) > 0;
 }
 
 bool lcomm_interpose_queue_put(const lcomm_interpose_call *call, lcomm_interpose_on_done on_done,
@@ -231,6 +239,7 @@ bool lcomm_interpose_queue_put(const lcomm_interpose_call *call, lcomm_interpose
 static void progress_mpi(void) {
   int found = 0;
   PMPI_Iprobe(0, 0, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
+  lcomm_interpose_reads_do();
 }
 
 void lcomm_interpose_drain(lcomm_interpose_comm *at) {

@@ -6,7 +6,8 @@
 /* The queue of non-blocking and persistent calls, and the thread that makes them. It begins and
  * ends the calls of each communicator in the order in which they were given, and never waits for
  * one communicator, because ranks may use theirs in different orders. The thread starts with the
- * first call and sleeps when there is none. */
+ * first call and sleeps when there is none. It is none of the program's, so it calls no CUDA: calls
+ * over buffers of a device come begun or staged (interpose_staging.h). */
 
 #include "libcomm/interpose/mpi/interpose.h"
 
@@ -18,6 +19,9 @@ typedef void (*lcomm_interpose_on_done)(void *context, lcomm_status status);
  * thread, nothing was done. */
 bool lcomm_interpose_queue_put(const lcomm_interpose_call *call, lcomm_interpose_on_done on_done,
                                void *context);
+
+/* Is a call pending? Cheap. */
+bool lcomm_interpose_queue_is_busy(void);
 
 /* ------------------------------------------------------- interpose_request.c */
 
@@ -51,7 +55,6 @@ typedef struct lcomm_interpose_entry {
   lcomm_interpose_call call;
   lcomm_interpose_on_done on_done;
   void *context;
-  lcomm_request request;
   lcomm_status status;
   bool done;
   struct lcomm_interpose_comm_queue *spare; /* an unused queue that comes with the entry, or NULL */

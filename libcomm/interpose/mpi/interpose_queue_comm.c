@@ -5,6 +5,7 @@
 
 #include "libcomm/interpose/mpi/interpose_comm.h"
 #include "libcomm/interpose/mpi/interpose_queue.h"
+#include "libcomm/interpose/mpi/interpose_reads.h"
 
 /* As many runs as libcomm keeps of a shape, so no call allocates one of its own. */
 enum { IN_FLIGHT_MAX = 8 };
@@ -71,11 +72,21 @@ static bool residual_is_busy(const lcomm_interpose_comm_queue *queue) {
   return false;
 }
 
+/* Begin a call, unless the program's thread has done so. */
+static lcomm_status begin_call(lcomm_interpose_call *call) {
+  if (call->begun) {
+    return call->status;
+  }
+  lcomm_status status = lcomm_interpose_call_begin(call, &call->request);
+  atomic_fetch_sub(&call->at->waiting, 1);
+  return status;
+}
+
 static bool begin_calls(lcomm_interpose_comm_queue *queue) {
   bool moved = false;
   while (queue->waiting && queue->in_flight < IN_FLIGHT_MAX && !residual_is_busy(queue)) {
     lcomm_interpose_entry *it = queue->waiting;
-    it->status = lcomm_interpose_call_begin(&it->call, &it->request);
+    it->status = begin_call(&it->call);
     it->done = it->status != LCOMM_OK;
     queue->waiting = it->next;
     queue->in_flight++;
@@ -88,7 +99,7 @@ static bool begin_calls(lcomm_interpose_comm_queue *queue) {
 static bool is_done(lcomm_interpose_entry *oldest) {
   int done = 0;
   if (!oldest->done) {
-    oldest->status = lcomm_test(oldest->call.comm, &oldest->request, &done);
+    oldest->status = lcomm_test(oldest->call.comm, &oldest->call.request, &done);
     oldest->done = done || oldest->status != LCOMM_OK;
   }
   return oldest->done;
@@ -123,6 +134,8 @@ bool lcomm_interpose_comm_queue_serve(lcomm_interpose_comm_queue *queue, bool *m
   if (lcomm_interpose_backing_ready(queue->at, &status)) {
     *moved |= begin_calls(queue);
     *done = take_done(queue);
+    bool in_flight = queue->first != queue->waiting;
+    lcomm_interpose_reads_look(queue->at, in_flight ? queue->first->call.comm : NULL);
   }
   pthread_mutex_unlock(&queue->at->lock);
   *moved |= *done != NULL;

@@ -4,95 +4,46 @@
 /* The requests of non-blocking calls: generalized requests of MPI, which all functions that wait or
  * test accept. */
 
-#include <stdlib.h>
-
 #include "libcomm/interpose/mpi/interpose_comm.h"
+#include "libcomm/interpose/mpi/interpose_held.h"
 #include "libcomm/interpose/mpi/interpose_queue.h"
+#include "libcomm/interpose/mpi/interpose_staging.h"
 #include "libcomm/interpose/mpi/interpose_wait.h"
 
 /* The tag of a failed request's status, until a waiting function has removed it. */
 enum { FAILED_TAG = MPI_UNDEFINED - 1 };
 
-typedef struct held_request {
-  lcomm_interpose_call call; /* for the error handler, while the communicator exists */
-  MPI_Request request;
-  MPI_Count size_bytes;
-  bool failed;
-  bool delivered; /* the error handler was called: see code */
-  bool done;
-  bool freed;                         /* by the program, before it was done */
-  int code;                           /* that the program gets */
-  struct held_request *next;          /* in a list of `all`, or released */
-  struct held_request *older, *newer; /* not released */
-} held_request;
-
-static struct {
-  pthread_mutex_t lock; /* also makes what the queue's thread wrote visible to a waiting thread */
-  held_request *spare, *undelivered; /* failures that the program has not got */
-  held_request *newest;              /* of those that are not released */
-} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* Failed requests that MPI has released in a function that this thread is in. */
-static _Thread_local held_request *released;
-
-static held_request *take_spare(void) {
-  pthread_mutex_lock(&all.lock);
-  held_request *it = all.spare;
-  all.spare = it ? it->next : NULL;
-  pthread_mutex_unlock(&all.lock);
-  return it ? it : malloc(sizeof *it);
-}
-
-/* True: the request was in the list of undelivered failures. The caller delivers it. */
-static bool take_undelivered(const held_request *wanted) {
-  for (held_request **link = &all.undelivered; *link; link = &(*link)->next) {
-    if (*link == wanted) {
-      *link = wanted->next;
-      return true;
-    }
-  }
-  return false;
-}
-
-/* This and the next two need the lock. */
-static void link_held(held_request *it) {
-  it->older = all.newest;
-  if (it->older) {
-    it->older->newer = it;
-  }
-  all.newest = it;
-}
-
-static void unlink_held(held_request *it) {
-  if (it->newer) {
-    it->newer->older = it->older;
-  } else {
-    all.newest = it->older;
-  }
-  if (it->older) {
-    it->older->newer = it->newer;
-  }
-}
-
-static held_request *find_held(MPI_Request request) {
-  held_request *it = all.newest;
-  while (it && it->request != request) {
-    it = it->older;
-  }
-  return it;
-}
+/* Requests that MPI has released in a function that this thread is in, and that have failed or were
+ * staged. */
+static _Thread_local lcomm_interpose_held *released;
 
 /* ------------------------------------------------------- what MPI calls back */
+
+/* In a thread of the program: the result of a call that was staged goes to its device. */
+static void stage_out(lcomm_interpose_held *it) {
+  pthread_mutex_lock(&lcomm_interpose_held_lock);
+  bool failed = it->failed;
+  pthread_mutex_unlock(&lcomm_interpose_held_lock);
+  lcomm_status status = failed ? LCOMM_OK : lcomm_interpose_stage_out(it->call.staging);
+  if (status != LCOMM_OK) {
+    pthread_mutex_lock(&lcomm_interpose_held_lock);
+    lcomm_interpose_held_fail(it, status);
+    pthread_mutex_unlock(&lcomm_interpose_held_lock);
+  }
+}
 
 /* Runs in the thread that waits. Only the communicator's error handler decides about a failure; MPI
  * would call the world's as well. */
 static int query(void *state, MPI_Status *status) {
-  held_request *it = state;
-  pthread_mutex_lock(&all.lock);
+  lcomm_interpose_held *it = state;
+  if (it->call.staging && lcomm_interpose_query_may_fail) {
+    stage_out(it);
+  }
+  pthread_mutex_lock(&lcomm_interpose_held_lock);
   bool failed = it->failed;
-  bool undelivered = lcomm_interpose_query_may_fail && take_undelivered(it);
+  bool undelivered = lcomm_interpose_query_may_fail && lcomm_interpose_held_take_failure(it);
   int code = it->code;
-  pthread_mutex_unlock(&all.lock);
+  pthread_mutex_unlock(&lcomm_interpose_held_lock);
   PMPI_Status_set_elements_x(status, MPI_BYTE, failed ? 0 : it->size_bytes);
   PMPI_Status_set_cancelled(status, 0);
   status->MPI_SOURCE = MPI_UNDEFINED;
@@ -113,25 +64,17 @@ static int query(void *state, MPI_Status *status) {
   return code;
 }
 
-static void recycle(held_request *it) {
-  lcomm_interpose_comm *at = it->call.at;
-  pthread_mutex_lock(&all.lock);
-  it->next = all.spare;
-  all.spare = it;
-  pthread_mutex_unlock(&all.lock);
-  lcomm_interpose_comm_release(at);
-}
-
-/* Where the query function has said nothing of a failure, the waiting function delivers it next. */
+/* Where the query function has said nothing of a failure, and copied no result, the waiting
+ * function does so next. */
 static int release(void *state) {
-  held_request *it = state;
-  pthread_mutex_lock(&all.lock);
-  unlink_held(it);
-  bool undelivered = take_undelivered(it);
-  bool later = it->failed && !lcomm_interpose_query_may_fail;
-  pthread_mutex_unlock(&all.lock);
+  lcomm_interpose_held *it = state;
+  pthread_mutex_lock(&lcomm_interpose_held_lock);
+  lcomm_interpose_held_unlink(it);
+  bool undelivered = lcomm_interpose_held_take_failure(it);
+  bool later = (it->failed || it->call.staging) && !lcomm_interpose_query_may_fail;
+  pthread_mutex_unlock(&lcomm_interpose_held_lock);
   if (!later) { /* if undelivered, the program has not asked for the failure */
-    recycle(it);
+    lcomm_interpose_held_recycle(it);
     return MPI_SUCCESS;
   }
   it->delivered = !undelivered;
@@ -151,18 +94,16 @@ static int cancel(void *state, int complete) {
 /* ------------------------------------------------------------------ the queue */
 
 static void on_done(void *context, lcomm_status status) {
-  held_request *it = context;
+  lcomm_interpose_held *it = context;
   MPI_Request request = it->request; /* another call may reuse `it` once MPI knows */
-  pthread_mutex_lock(&all.lock);
+  pthread_mutex_lock(&lcomm_interpose_held_lock);
   bool freed = it->freed;
   it->done = true;
-  it->failed = status != LCOMM_OK;
   it->call.status = status;
-  if (it->failed) {
-    it->next = all.undelivered;
-    all.undelivered = it;
+  if (status != LCOMM_OK) {
+    lcomm_interpose_held_fail(it, status);
   }
-  pthread_mutex_unlock(&all.lock);
+  pthread_mutex_unlock(&lcomm_interpose_held_lock);
   PMPI_Grequest_complete(request);
   if (freed) {
     PMPI_Request_free(&request);
@@ -180,33 +121,34 @@ static void abort_all(const lcomm_interpose_call *call, const char *why) {
 }
 
 /* The other ranks make the call, so they must learn that this one does not. */
-static int refuse(const lcomm_interpose_call *call) {
+static int refuse(lcomm_interpose_call *call) {
   abort_all(call, "a rank has no memory for a request");
   int code = lcomm_interpose_call_fail(call, LCOMM_ERR_MEMORY);
+  lcomm_interpose_call_collect(call);
   lcomm_interpose_call_done(call);
+  if (call->staging) {
+    lcomm_interpose_staging_release(call->staging, LCOMM_ERR_MEMORY);
+  }
   return code;
 }
 
-int lcomm_interpose_enqueue(const lcomm_interpose_call *call, MPI_Request *request) {
-  held_request *it = take_spare();
+int lcomm_interpose_enqueue(lcomm_interpose_call *call, MPI_Request *request) {
+  lcomm_interpose_held *it = lcomm_interpose_held_make(call);
   if (!it) {
     return refuse(call);
   }
-  lcomm_interpose_comm_retain(call->at); /* until the program has the result */
-  *it = (held_request){.call = *call,
-                       .size_bytes = (MPI_Count)(call->count * lcomm_dtype_size(call->dtype)),
-                       .code = MPI_ERR_OTHER};
   if (PMPI_Grequest_start(query, release, cancel, it, &it->request) != MPI_SUCCESS) {
-    free(it);
-    lcomm_interpose_comm_release(call->at);
+    it->call.staging = NULL;
+    lcomm_interpose_held_recycle(it);
     return refuse(call);
   }
-  pthread_mutex_lock(&all.lock);
-  link_held(it);
-  pthread_mutex_unlock(&all.lock);
+  pthread_mutex_lock(&lcomm_interpose_held_lock);
+  lcomm_interpose_held_link(it);
+  pthread_mutex_unlock(&lcomm_interpose_held_lock);
   *request = it->request;
   if (!lcomm_interpose_queue_put(call, on_done, it)) {
     abort_all(call, "a rank has no memory or no thread for a call that does not block");
+    lcomm_interpose_call_collect(call);
     on_done(it, LCOMM_ERR_MEMORY);
     lcomm_interpose_call_done(call);
   }
@@ -215,8 +157,8 @@ int lcomm_interpose_enqueue(const lcomm_interpose_call *call, MPI_Request *reque
 
 /* --------------------------------------------- failures that MPI has not seen */
 
-static held_request *take_released(void) {
-  held_request *it = released;
+static lcomm_interpose_held *take_released(void) {
+  lcomm_interpose_held *it = released;
   if (it) {
     released = it->next;
     atomic_fetch_sub(&lcomm_interpose_undelivered, 1);
@@ -224,30 +166,43 @@ static held_request *take_released(void) {
   return it;
 }
 
+/* A failure, or the result of a call that was staged. */
+static int deliver(lcomm_interpose_held *it) {
+  if (!it->failed && it->call.staging) {
+    it->call.status = lcomm_interpose_stage_out(it->call.staging);
+    it->failed = it->call.status != LCOMM_OK;
+    it->delivered = false;
+  }
+  if (it->failed && !it->delivered) {
+    it->code = lcomm_interpose_call_fail(&it->call, it->call.status);
+  }
+  return it->failed ? it->code : MPI_SUCCESS;
+}
+
 int lcomm_interpose_requests_deliver(void) {
   int code = MPI_SUCCESS;
-  for (held_request *it = take_released(); it; it = take_released()) {
-    code = it->delivered ? it->code : lcomm_interpose_call_fail(&it->call, it->call.status);
-    recycle(it);
+  for (lcomm_interpose_held *it = take_released(); it; it = take_released()) {
+    code = deliver(it) == MPI_SUCCESS ? code : it->code;
+    lcomm_interpose_held_recycle(it);
   }
   return code;
 }
 
 void lcomm_interpose_requests_ignore(void) {
-  for (held_request *it = take_released(); it; it = take_released()) {
-    recycle(it);
+  for (lcomm_interpose_held *it = take_released(); it; it = take_released()) {
+    lcomm_interpose_held_recycle(it);
   }
 }
 
 bool lcomm_interpose_request_free_when_done(MPI_Request request, bool *done) {
-  pthread_mutex_lock(&all.lock);
-  held_request *it = find_held(request);
+  pthread_mutex_lock(&lcomm_interpose_held_lock);
+  lcomm_interpose_held *it = lcomm_interpose_held_find(request);
   bool later = it && !it->done;
   *done = it && it->done;
   if (later) {
     it->freed = true;
   }
-  pthread_mutex_unlock(&all.lock);
+  pthread_mutex_unlock(&lcomm_interpose_held_lock);
   return later;
 }
 
@@ -259,33 +214,22 @@ bool lcomm_interpose_request_failed(MPI_Status *status) {
 
 /* ------------------------------------------------------------------ the end */
 
-static held_request *next_undelivered(const lcomm_interpose_comm *at) {
-  pthread_mutex_lock(&all.lock);
-  held_request **link = &all.undelivered;
-  while (*link && at && (*link)->call.at != at) {
-    link = &(*link)->next;
-  }
-  held_request *it = *link;
-  if (it) {
-    *link = it->next;
-  }
-  pthread_mutex_unlock(&all.lock);
+static lcomm_interpose_held *next_failure(const lcomm_interpose_comm *at) {
+  pthread_mutex_lock(&lcomm_interpose_held_lock);
+  lcomm_interpose_held *it = lcomm_interpose_held_next_failure(at);
+  pthread_mutex_unlock(&lcomm_interpose_held_lock);
   return it;
 }
 
 void lcomm_interpose_requests_detach(const lcomm_interpose_comm *at) {
-  for (held_request *it = next_undelivered(at); it; it = next_undelivered(at)) {
+  for (lcomm_interpose_held *it = next_failure(at); it; it = next_failure(at)) {
     int code = lcomm_interpose_call_fail(&it->call, it->call.status);
-    pthread_mutex_lock(&all.lock);
+    pthread_mutex_lock(&lcomm_interpose_held_lock);
     it->code = code;
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_unlock(&lcomm_interpose_held_lock);
   }
 }
 
 void lcomm_interpose_requests_free(void) {
-  while (all.spare) {
-    held_request *next = all.spare->next;
-    free(all.spare);
-    all.spare = next;
-  }
+  lcomm_interpose_held_free();
 }

@@ -233,5 +233,6 @@ void lcomm_interpose_stop(void) {
   print_report(mode == LCOMM_INTERPOSE_REPORT);
   lcomm_interpose_comms_close();
   lcomm_interpose_queue_stop();
+  lcomm_device_free_deferred();
   lcomm_interpose_report_clear();
 }
