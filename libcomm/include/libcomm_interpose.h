@@ -197,8 +197,8 @@ LCOMM_API lcomm_status lcomm_device_memory_free(void *memory);
 
 /* Copy `size` bytes on a device, or to or from it, in order with `stream` of it. lcomm_device_read
  * waits until the stream has done it, and needs no pinned memory; ARGUMENT where the stream is
- * captured into a graph, which goes on as if nothing had been. lcomm_device_copy does so in a stream
- * of its own: both pieces of memory are ready, and it waits for no stream of the program. */
+ * captured into a graph, which goes on as if nothing had been. lcomm_device_copy does so in a
+ * stream of its own: both pieces of memory are ready, and it waits for no stream of the program. */
 LCOMM_API lcomm_status lcomm_device_copy(void *to, const void *from, size_t size);
 LCOMM_API lcomm_status lcomm_device_copy_on_stream(void *to, const void *from, size_t size,
                                                    void *stream);
@@ -208,9 +208,9 @@ LCOMM_API lcomm_status lcomm_device_read(void *to, const void *from, size_t size
  * neither can be waited for; else 0. */
 LCOMM_API lcomm_status lcomm_device_captured(void *stream, int *captured);
 
-/* 1: an operation of `comm` over memory of the host awaits a payload that a peer of this host has left
- * on its device, and a thread that may call CUDA has to read it: in lcomm_progress(), lcomm_test() or
- * lcomm_wait(). A thread that defers does not. 0 for NULL. */
+/* 1: an operation of `comm` over memory of the host awaits a payload that a peer of this host has
+ * left on its device, and a thread that may call CUDA has to read it: in lcomm_progress(),
+ * lcomm_test() or lcomm_wait(). A thread that defers does not. 0 for NULL. */
 LCOMM_API int lcomm_device_reads_awaited(lcomm_comm *comm);
 
 /* For processes that have several ranks of this communicator, each with a device: nothing that it
