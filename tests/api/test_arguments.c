@@ -241,6 +241,7 @@ static const char *const outside[] = {"lcomm_create",
                                       "lcomm_memory_alloc",
                                       "lcomm_device_current",
                                       "lcomm_device_memory_alloc",
+                                      "lcomm_device_copy",
                                       "lcomm_device_copy_on_stream",
                                       "lcomm_device_read",
                                       "lcomm_device_finish",
@@ -313,6 +314,8 @@ static void no_communicator_is_refused_with_the_threads_sentence(void **state) {
   assert_non_null(strstr(lcomm_last_error(NULL), "lcomm_create_at"));
   assert_int_equal(lcomm_device_current(NULL), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_device_memory_alloc(4, NULL), LCOMM_ERR_ARGUMENT);
+  assert_int_equal(lcomm_device_copy(NULL, data, 4), LCOMM_ERR_ARGUMENT);
+  assert_non_null(strstr(lcomm_last_error(NULL), "lcomm_device_copy"));
   assert_int_equal(lcomm_device_copy_on_stream(NULL, data, 4, NULL), LCOMM_ERR_ARGUMENT);
   assert_int_equal(lcomm_device_read(data, NULL, 4, NULL), LCOMM_ERR_ARGUMENT);
   assert_non_null(strstr(lcomm_last_error(NULL), "lcomm_device_read"));
