@@ -46,7 +46,7 @@ fi
 # ---------------------------------------------------------- buffers on devices
 
 under sums_on_devices_are_compressed 3 devices LCOMM_POLICY='net=int8 min=0'
-under error_feedback_of_sums_on_devices_is_on_the_host 3 devices LCOMM_POLICY='net=int8+ef min=0'
+under sums_on_devices_have_error_feedback 3 devices LCOMM_POLICY='net=int8+ef min=0'
 under over_mpi_sums_on_devices_are_right 3 devices LCOMM_TRANSPORT=mpi
 
 # --------------------------------------------------- the same bits as plain MPI

@@ -71,12 +71,13 @@ typedef struct lcomm_interpose_context {
   char *sentence;                            /* what failed; NULL: nothing has */
 } lcomm_interpose_context;
 
-/* A payload on a device of a peer is awaited (interpose_reads.h). */
-typedef struct lcomm_interpose_reads {
-  lcomm_comm *comm; /* that awaits it; NULL: none */
+/* What is left to the program's threads (interpose_left.h). */
+typedef struct lcomm_interpose_left {
+  lcomm_comm *comm;                  /* that awaits a payload on a device; NULL: none does */
+  struct lcomm_interpose_call *call; /* that is to be begun; NULL: none */
   double since_s;
   struct lcomm_interpose_comm *next; /* of which that is so, too */
-} lcomm_interpose_reads;
+} lcomm_interpose_left;
 
 /* The state of one MPI communicator. It is an attribute of the communicator, and lives longer
  * while calls are in flight. */
@@ -96,7 +97,7 @@ typedef struct lcomm_interpose_comm {
   atomic_int pending;                     /* non-blocking and persistent calls in flight */
   atomic_int waiting;                     /* of those, how many have not begun */
   atomic_int users;                       /* see lcomm_interpose_comm_retain() */
-  lcomm_interpose_reads reads;
+  lcomm_interpose_left left;
   char name[MPI_MAX_OBJECT_NAME]; /* as agreed by the ranks */
   bool name_agreed;
   struct lcomm_interpose_comm *next, *previous; /* in the table of communicators */
@@ -122,7 +123,8 @@ typedef struct lcomm_interpose_call {
   uint32_t site;            /* of `ef` */
   lcomm_residual *residual; /* looked up when the call begins */
   lcomm_status status;      /* of taking it, or of its begin; the call fails with it */
-  bool begun;               /* by the program's thread, with `request`; else the queue begins it */
+  bool begun;   /* by a thread of the program, with `request`; else the queue begins it */
+  bool is_left; /* to such a thread: the queue does not (interpose_left.h) */
   lcomm_request request;
   struct lcomm_interpose_staging *staging; /* over memory of the host in place of a device's; NULL:
                                               as the program gave it */

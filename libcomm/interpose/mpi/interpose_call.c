@@ -12,6 +12,7 @@
 #include "libcomm/interpose/mpi/interpose_collective_functions.h"
 #include "libcomm/interpose/mpi/interpose_comm.h"
 #include "libcomm/interpose/mpi/interpose_fortran.h"
+#include "libcomm/interpose/mpi/interpose_left.h"
 #include "libcomm/interpose/mpi/interpose_staging.h"
 
 /* ------------------------------------------------------------------ running */
@@ -106,29 +107,13 @@ static lcomm_status make_call(lcomm_interpose_call *call) {
   return status == LCOMM_OK ? lcomm_wait(call->comm, &request) : status;
 }
 
-static lcomm_status make_call_here(lcomm_interpose_call *call) {
-  pthread_mutex_lock(&call->at->lock);
-  lcomm_status status = make_call(call);
-  pthread_mutex_unlock(&call->at->lock);
-  return status;
-}
-
-/* The call fails on all ranks where it could not be staged. */
-static lcomm_status make_staged(lcomm_interpose_call *call) {
-  lcomm_interpose_stage(call);
-  lcomm_status status = make_call_here(call);
-  if (call->staging) {
-    status = status == LCOMM_OK ? lcomm_interpose_stage_out(call->staging) : status;
-    lcomm_interpose_staging_release(call->staging, status);
-  }
-  return status;
-}
-
 int lcomm_interpose_call_run(lcomm_interpose_call *call) {
+  lcomm_interpose_comm *at = call->at;
   lcomm_interpose_call_check_alias(call);
   lcomm_interpose_staging_settle();
-  bool staged = call->feedback != LCOMM_INTERPOSE_PLAIN && lcomm_interpose_is_on_device(call);
-  lcomm_status status = staged ? make_staged(call) : make_call_here(call);
+  pthread_mutex_lock(&at->lock);
+  lcomm_status status = make_call(call);
+  pthread_mutex_unlock(&at->lock);
   return status == LCOMM_OK ? MPI_SUCCESS : lcomm_interpose_call_fail(call, status);
 }
 
@@ -171,9 +156,9 @@ int lcomm_interpose_submit(lcomm_interpose_call *call, const void *send, void *r
   set_buffers(call, send, receive);
   lcomm_interpose_call_check_alias(call);
   lcomm_interpose_staging_settle();
-  bool plain = call->feedback == LCOMM_INTERPOSE_PLAIN;
-  if (lcomm_interpose_is_on_device(call) && !(plain && lcomm_interpose_begin_here(call))) {
-    lcomm_interpose_stage(call);
+  lcomm_interpose_left_do();
+  if (lcomm_interpose_is_on_device(call) && !lcomm_interpose_begin_here(call)) {
+    lcomm_interpose_begin_later(call);
   }
   return lcomm_interpose_enqueue(call, request);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "libcomm/interpose/mpi/interpose_fortran.h"
-#include "libcomm/interpose/mpi/interpose_reads.h"
+#include "libcomm/interpose/mpi/interpose_left.h"
 #include "libcomm/interpose/mpi/interpose_wait.h"
 
 /* --------------------------------------------------------------------- waiting */
@@ -17,7 +17,7 @@
 const bool lcomm_interpose_query_may_fail = true;
 
 bool lcomm_interpose_waits_by_tests(void) {
-  return lcomm_interpose_reads_may_come();
+  return lcomm_interpose_left_may_come();
 }
 
 int lcomm_interpose_request_free(MPI_Request *request) {

@@ -11,8 +11,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "libcomm/interpose/mpi/interpose_left.h"
 #include "libcomm/interpose/mpi/interpose_persistent.h"
-#include "libcomm/interpose/mpi/interpose_reads.h"
 
 static const long SLEEP_MIN_NS = 4000, SLEEP_MAX_NS = 100000, BUSY_NS = 20000;
 
@@ -239,7 +239,7 @@ bool lcomm_interpose_queue_put(const lcomm_interpose_call *call, lcomm_interpose
 static void progress_mpi(void) {
   int found = 0;
   PMPI_Iprobe(0, 0, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
-  lcomm_interpose_reads_do();
+  lcomm_interpose_left_do();
 }
 
 void lcomm_interpose_drain(lcomm_interpose_comm *at) {

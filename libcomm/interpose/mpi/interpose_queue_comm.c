@@ -4,8 +4,8 @@
 /* The queue of one communicator: its calls begin and end in order, several are in flight. */
 
 #include "libcomm/interpose/mpi/interpose_comm.h"
+#include "libcomm/interpose/mpi/interpose_left.h"
 #include "libcomm/interpose/mpi/interpose_queue.h"
-#include "libcomm/interpose/mpi/interpose_reads.h"
 
 /* As many runs as libcomm keeps of a shape, so no call allocates one of its own. */
 enum { IN_FLIGHT_MAX = 8 };
@@ -72,7 +72,13 @@ static bool residual_is_busy(const lcomm_interpose_comm_queue *queue) {
   return false;
 }
 
-/* Begin a call, unless the program's thread has done so. */
+/* The next call, if a thread of the program is to begin it; else NULL. */
+static lcomm_interpose_call *left_call(const lcomm_interpose_comm_queue *queue) {
+  lcomm_interpose_call *call = queue->waiting ? &queue->waiting->call : NULL;
+  return call && call->is_left && !call->begun && !residual_is_busy(queue) ? call : NULL;
+}
+
+/* Begin a call, unless a thread of the program has done so. */
 static lcomm_status begin_call(lcomm_interpose_call *call) {
   if (call->begun) {
     return call->status;
@@ -84,7 +90,8 @@ static lcomm_status begin_call(lcomm_interpose_call *call) {
 
 static bool begin_calls(lcomm_interpose_comm_queue *queue) {
   bool moved = false;
-  while (queue->waiting && queue->in_flight < IN_FLIGHT_MAX && !residual_is_busy(queue)) {
+  while (queue->waiting && queue->in_flight < IN_FLIGHT_MAX && !residual_is_busy(queue) &&
+         !left_call(queue)) {
     lcomm_interpose_entry *it = queue->waiting;
     it->status = begin_call(&it->call);
     it->done = it->status != LCOMM_OK;
@@ -135,7 +142,8 @@ bool lcomm_interpose_comm_queue_serve(lcomm_interpose_comm_queue *queue, bool *m
     *moved |= begin_calls(queue);
     *done = take_done(queue);
     bool in_flight = queue->first != queue->waiting;
-    lcomm_interpose_reads_look(queue->at, in_flight ? queue->first->call.comm : NULL);
+    lcomm_interpose_left_look(queue->at, in_flight ? queue->first->call.comm : NULL,
+                              left_call(queue));
   }
   pthread_mutex_unlock(&queue->at->lock);
   *moved |= *done != NULL;

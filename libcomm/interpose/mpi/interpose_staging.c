@@ -41,10 +41,15 @@ static bool may_begin(lcomm_interpose_call *call) {
 
 bool lcomm_interpose_begin_here(lcomm_interpose_call *call) {
   lcomm_interpose_comm *at = call->at;
+  lcomm_status before = call->status;
   pthread_mutex_lock(&at->lock);
   call->begun = may_begin(call);
   if (call->begun) {
     call->status = lcomm_interpose_call_begin(call, &call->request);
+  }
+  if (call->feedback != LCOMM_INTERPOSE_PLAIN && call->status == LCOMM_ERR_STATE) {
+    call->begun = false;
+    call->status = before;
   }
   pthread_mutex_unlock(&at->lock);
   return call->begun;
@@ -93,7 +98,7 @@ static void keep_error(lcomm_interpose_comm *at, const char *what, const char *w
   pthread_mutex_unlock(&at->lock);
 }
 
-void lcomm_interpose_stage(lcomm_interpose_call *call) {
+static void stage(lcomm_interpose_call *call) {
   static const char what[] = "cannot copy a buffer of its device to the host";
   lcomm_interpose_staging *it = make(call);
   if (!it) {
@@ -111,6 +116,14 @@ void lcomm_interpose_stage(lcomm_interpose_call *call) {
   call->send = it->memory;
   call->receive = it->result;
   call->staging = it;
+}
+
+void lcomm_interpose_begin_later(lcomm_interpose_call *call) {
+  if (call->feedback == LCOMM_INTERPOSE_PLAIN) {
+    stage(call);
+  } else {
+    call->is_left = true;
+  }
 }
 
 static lcomm_status copy_out(lcomm_interpose_staging *it) {

@@ -10,8 +10,9 @@
  * Otherwise, while the backing communicator is not made say, the call is staged: it copies what it
  * sends to the host, the queue's thread makes a call over memory of the host, and the program's
  * thread that learns of its end, in MPI_Wait or MPI_Test, copies the result to the device. Other
- * ranks wait for none of these copies. Calls with error feedback, whose residuals are on the host,
- * are always staged. */
+ * ranks wait for none of these copies. A call with error feedback is not staged, because its
+ * residual lies where its buffers do: a thread of the program begins it later (interpose_left.h).
+ */
 
 #include "libcomm/interpose/mpi/interpose.h"
 
@@ -21,13 +22,14 @@ typedef struct lcomm_interpose_staging lcomm_interpose_staging;
 bool lcomm_interpose_is_on_device(const lcomm_interpose_call *call);
 
 /* Begin the call in this thread: sets begun, comm, residual and request, and status to that of the
- * begin. False: calls before it have not begun, and nothing was done. Takes at->lock. */
+ * begin. False: calls before it have not begun, or one is in flight with its residual, and nothing
+ * was done. Takes at->lock. */
 bool lcomm_interpose_begin_here(lcomm_interpose_call *call);
 
-/* Stage a sum: its buffers are memory of the host then. A thread of the program. On failure it sets
- * the call's status, with which the call fails on all ranks when it begins, and at->context has the
- * sentence. */
-void lcomm_interpose_stage(lcomm_interpose_call *call);
+/* That was false: stage the sum, whose buffers are memory of the host then, or leave its begin to a
+ * thread of the program. This is one. On failure it sets the call's status, with which the call
+ * fails on all ranks when it begins, and at->context has the sentence. */
+void lcomm_interpose_begin_later(lcomm_interpose_call *call);
 
 /* The call has succeeded: copy its result to the device, the first time. A thread of the program,
  * while `at` exists. SYSTEM: at->context has the sentence. */

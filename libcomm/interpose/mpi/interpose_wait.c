@@ -7,9 +7,9 @@
  * result that was staged, and payloads to be read, this costs two atomic reads. */
 
 #include "libcomm/interpose/mpi/interpose_wait.h"
+#include "libcomm/interpose/mpi/interpose_left.h"
 #include "libcomm/interpose/mpi/interpose_persistent.h"
 #include "libcomm/interpose/mpi/interpose_queue.h"
-#include "libcomm/interpose/mpi/interpose_reads.h"
 
 atomic_int lcomm_interpose_undelivered;
 
@@ -60,7 +60,7 @@ LCOMM_INTERPOSE_API int MPI_Wait(MPI_Request *request, MPI_Status *status) {
 }
 
 LCOMM_INTERPOSE_API int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
-  lcomm_interpose_reads_do();
+  lcomm_interpose_left_do();
   int code = PMPI_Test(request, flag, status);
   return code == MPI_SUCCESS && *flag ? deliver_one(code, request, status) : code;
 }
@@ -72,7 +72,7 @@ LCOMM_INTERPOSE_API int MPI_Waitall(int count, MPI_Request requests[], MPI_Statu
 
 LCOMM_INTERPOSE_API int MPI_Testall(int count, MPI_Request requests[], int *flag,
                                     MPI_Status statuses[]) {
-  lcomm_interpose_reads_do();
+  lcomm_interpose_left_do();
   int code = PMPI_Testall(count, requests, flag, statuses);
   return code == MPI_SUCCESS && *flag ? deliver_several(code, count, NULL, requests, statuses)
                                       : code;
@@ -86,7 +86,7 @@ LCOMM_INTERPOSE_API int MPI_Waitany(int count, MPI_Request requests[], int *inde
 
 LCOMM_INTERPOSE_API int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag,
                                     MPI_Status *status) {
-  lcomm_interpose_reads_do();
+  lcomm_interpose_left_do();
   int code = PMPI_Testany(count, requests, index, flag, status);
   return code == MPI_SUCCESS && *flag && *index >= 0 ? deliver_one(code, &requests[*index], status)
                                                      : code;
@@ -100,7 +100,7 @@ LCOMM_INTERPOSE_API int MPI_Waitsome(int count, MPI_Request requests[], int *don
 
 LCOMM_INTERPOSE_API int MPI_Testsome(int count, MPI_Request requests[], int *done, int indices[],
                                      MPI_Status statuses[]) {
-  lcomm_interpose_reads_do();
+  lcomm_interpose_left_do();
   int code = PMPI_Testsome(count, requests, done, indices, statuses);
   return deliver_several(code, code == MPI_SUCCESS ? *done : 0, indices, requests, statuses);
 }

@@ -6,11 +6,11 @@
 
 #include <sched.h>
 
-#include "libcomm/interpose/mpi/interpose_reads.h"
+#include "libcomm/interpose/mpi/interpose_left.h"
 #include "libcomm/interpose/mpi/interpose_wait.h"
 
 static void yield(void) {
-  lcomm_interpose_reads_do();
+  lcomm_interpose_left_do();
   sched_yield();
 }
 
