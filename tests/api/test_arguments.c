@@ -235,18 +235,12 @@ static const char *const harmless[] = {"lcomm_log_set",
                                        "lcomm_preview_nodes"};
 
 /* Their sentence is the thread's. */
-static const char *const outside[] = {"lcomm_create",
-                                      "lcomm_create_env",
-                                      "lcomm_create_at",
-                                      "lcomm_memory_alloc",
-                                      "lcomm_device_current",
-                                      "lcomm_device_memory_alloc",
-                                      "lcomm_device_copy",
-                                      "lcomm_device_copy_on_stream",
-                                      "lcomm_device_read",
-                                      "lcomm_device_finish",
-                                      "lcomm_device_captured",
-                                      "lcomm_preview_create",
+static const char *const outside[] = {"lcomm_create",          "lcomm_create_env",
+                                      "lcomm_create_at",       "lcomm_memory_alloc",
+                                      "lcomm_device_current",  "lcomm_device_memory_alloc",
+                                      "lcomm_device_copy",     "lcomm_device_copy_on_stream",
+                                      "lcomm_device_read",     "lcomm_device_finish",
+                                      "lcomm_device_captured", "lcomm_preview_create",
                                       "lcomm_preview_bytes"};
 
 static int gather_alone(void *context, const void *send, void *receive, size_t size) {
