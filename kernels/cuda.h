@@ -32,6 +32,7 @@
 enum {
   LCOMM_CUDA_SOURCES_MAX = 64,
   LCOMM_CUDA_LIST_MAX = 32,
+  LCOMM_CUDA_COMMITS_MAX = LCOMM_CUDA_LIST_MAX / 2,
   LCOMM_CUDA_NUMBERS_MAX = 64,
   LCOMM_CUDA_PAIR = 2,
   LCOMM_CUDA_SQUARES = LCOMM_CUDA_PAIR + 2 * LCOMM_SQUARES_SUMS
@@ -238,10 +239,16 @@ typedef struct lcomm_cuda_sparse {
   void *scratch;
 } lcomm_cuda_sparse;
 
-/* A payload into the view of an array, of which nothing stays. */
+/* A payload into the view of an array, of which nothing stays. With a residual, every entry of
+ * `sent`, a payload of the same view, whose position the payload has, leaves that as by
+ * topk_commit, and the momentum as by topk_mask; without a payload every entry of `sent`. */
 typedef struct lcomm_cuda_topk_decode {
-  lcomm_cuda_sparse payload;
+  lcomm_cuda_sparse payload; /* at NULL: none, and no array */
   float *base;
+  float *residual;        /* NULL: nothing leaves anything, and what follows is not read */
+  float *momentum;        /* NULL: none */
+  lcomm_cuda_sparse sent; /* with scratch of its own */
+  uint32_t *positions;    /* device memory for as many numbers as the payload can have entries */
 } lcomm_cuda_topk_decode;
 
 typedef struct lcomm_cuda_kernels {
@@ -320,9 +327,11 @@ typedef struct lcomm_cuda_kernels {
   int (*topk_add)(const lcomm_cuda_sparse *a, float factor, float *base, void *stream);
   /* Zeros in the view, then topk_add. */
   int (*topk_decode)(const lcomm_cuda_sparse *a, float factor, float *base, void *stream);
-  /* Up to LCOMM_CUDA_LIST_MAX payloads, each with scratch of its own. topk_decode of each, in one
-   * launch more than applying one takes: views do not overlap. topk_add of each to one array, in
-   * order, in a launch for each more than reading takes. */
+  /* Up to LCOMM_CUDA_LIST_MAX payloads, up to LCOMM_CUDA_COMMITS_MAX that were sent among them,
+   * each with scratch of its own: of no entries, because positions have a place of theirs.
+   * topk_decode of each, in one launch more than applying one takes, and in another one where there
+   * is any residual: views do not overlap, in no array. topk_add of each to one array, in order, in
+   * a launch for each more than reading takes. */
   int (*topk_decode_list)(const lcomm_cuda_topk_decode *list, uint32_t count, float factor,
                           void *stream);
   int (*topk_add_list)(const lcomm_cuda_sparse *list, uint32_t count, float factor, float *base,

@@ -15,7 +15,8 @@ typedef enum lcomm_topk_what {
   LCOMM_TOPK_APPLY_ADD,      /* vector += factor * value */
   LCOMM_TOPK_APPLY_COMMIT,   /* vector = lcomm_error_kept(vector, value) */
   LCOMM_TOPK_APPLY_MASK,     /* vector = 0 */
-  LCOMM_TOPK_APPLY_POSITION, /* its position is noted in the scratch */
+  LCOMM_TOPK_APPLY_POSITION, /* its position is noted */
+  LCOMM_TOPK_APPLY_ADD_NOTED /* both */
 } lcomm_topk_what;
 
 typedef struct lcomm_topk_apply_args {
@@ -23,6 +24,7 @@ typedef struct lcomm_topk_apply_args {
   lcomm_topk_what what;
   float factor;
   float *vector;
+  float *masked; /* COMMIT: this is masked, too; NULL: nothing is */
   /* COMMIT, MASK: whose positions, which are noted, it is to be done for; no index: for all. */
   lcomm_topk_reading applied;
 } lcomm_topk_apply_args;
@@ -60,14 +62,15 @@ LCOMM_DEVICE void lcomm_topk_apply_entry(const lcomm_topk_apply_args *a,
                                          const lcomm_topk_reading *r,
                                          const lcomm_topk_reading *applied, uint32_t entry,
                                          uint32_t position) {
-  if (a->what == LCOMM_TOPK_APPLY_POSITION) {
+  if (a->what == LCOMM_TOPK_APPLY_POSITION || a->what == LCOMM_TOPK_APPLY_ADD_NOTED) {
     r->position[entry] = position;
+  }
+  if (a->what == LCOMM_TOPK_APPLY_POSITION || position >= r->count ||
+      !lcomm_topk_was_applied(applied, position)) {
     return;
   }
-  if (position >= r->count || !lcomm_topk_was_applied(applied, position)) {
-    return;
-  }
-  float *place = a->vector + lcomm_topk_global_of(position, r->parts, r->part);
+  uint64_t at = lcomm_topk_global_of(position, r->parts, r->part);
+  float *place = a->vector + at;
   if (a->what == LCOMM_TOPK_APPLY_MASK) {
     *place = 0.0f;
     return;
@@ -75,6 +78,9 @@ LCOMM_DEVICE void lcomm_topk_apply_entry(const lcomm_topk_apply_args *a,
   float value = lcomm_topk_value(r, entry);
   if (a->what == LCOMM_TOPK_APPLY_COMMIT) {
     *place = lcomm_error_kept(*place, value);
+    if (a->masked) {
+      a->masked[at] = 0.0f;
+    }
   } else {
     *place = lcomm_sum_f32(*place, lcomm_product_f32(a->factor, value));
   }

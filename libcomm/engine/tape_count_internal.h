@@ -8,6 +8,7 @@
 
 #include "libcomm/device/device.h"
 #include "libcomm/engine/backend.h"
+#include "libcomm/engine/feedback_state.h"
 #include "libcomm/engine/lanes.h"
 #include "libcomm/engine/tape_count.h"
 
@@ -26,6 +27,7 @@ typedef struct lcomm_counted_run {
   lcomm_run run;
   lcomm_backend backend; /* that of tapes, but for memory of slots, which is nowhere */
   lcomm_lanes lanes;
+  lcomm_feedback_state feedback; /* of a plan with error feedback: arrays that are nowhere */
   lcomm_counting_stream lane[LCOMM_LANE_COUNT], program;
 } lcomm_counted_run;
 

@@ -14,7 +14,8 @@
 
 /* Where arrays would be: nobody reads or writes there. */
 static const uintptr_t VECTOR = (uintptr_t)1 << 44, ARENA = (uintptr_t)2 << 44,
-                       FOUND = (uintptr_t)4 << 44;
+                       FOUND = (uintptr_t)4 << 44, RESIDUAL = (uintptr_t)5 << 44,
+                       MOMENTUM = (uintptr_t)6 << 44;
 
 /* -------------------------------------------------------------- communicators */
 
@@ -99,6 +100,20 @@ static void fill_parts(lcomm_counted_run *it, lcomm_tape_calls *calls) {
   }
 }
 
+/* What a tensor or a residual with a name has between its operations. */
+static void suppose_feedback(lcomm_counted_run *it, const lcomm_policy *policy) {
+  lcomm_feedback_state *feedback = &it->feedback;
+  bool has = it->run.plan->error_feedback &&
+             lcomm_plan_feedback(it->run.plan, &feedback->first, &feedback->count);
+  if (!has || feedback->count == 0) {
+    return;
+  }
+  feedback->residual.now = (float *)RESIDUAL;
+  feedback->momentum.now = policy->momentum > 0 ? (float *)MOMENTUM : NULL;
+  feedback->momentum_factor = (float)policy->momentum;
+  it->run.feedback = feedback;
+}
+
 /* In the order in which a run is made that computes (backend_cuda.c). */
 static lcomm_status make_rest(lcomm_run *run) {
   LCOMM_TRY(lcomm_run_make_slots(run));
@@ -119,6 +134,7 @@ lcomm_status lcomm_counted_run_make(lcomm_counted_run *it, const lcomm_tape_case
   LCOMM_TRY(make_plan(of, rank, &it->run));
   LCOMM_TRY(make_parts(it));
   fill_parts(it, calls);
+  suppose_feedback(it, of->policy);
   return make_rest(&it->run);
 }
 

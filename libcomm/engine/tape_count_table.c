@@ -108,6 +108,17 @@ static int commit_topk(const lcomm_cuda_sparse *sent, const lcomm_cuda_sparse *a
                                     (applied ? lcomm_cuda_topk_reads(applied->size) + 1 : 0));
 }
 
+static int fold(float *values, const float *before, float *residual, uint64_t n, void *stream) {
+  (void)values, (void)before, (void)residual, (void)n;
+  return launch(stream);
+}
+
+static int momentum(float factor, const float *before, float *momentum, float *gradient, uint64_t n,
+                    void *stream) {
+  (void)factor, (void)before, (void)momentum, (void)gradient, (void)n;
+  return launch(stream);
+}
+
 static int count_floats(const float *source, uint64_t n, uint64_t *found, void *stream) {
   (void)source, (void)n, (void)found;
   return launch(stream);
@@ -212,6 +223,8 @@ static const lcomm_cuda_kernels kernels = {.encode = encode,
                                            .decode_list = decode_list,
                                            .copy_list = copy_list,
                                            .fetch_list = fetch_list,
+                                           .fold = fold,
+                                           .momentum = momentum,
                                            .topk_destroy = topk_destroy,
                                            .topk_scratch = topk_scratch,
                                            .topk_encode = encode_topk,

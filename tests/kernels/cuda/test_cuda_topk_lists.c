@@ -22,7 +22,7 @@ static void decode_stripes(uint32_t parts, uint64_t count, double density, int v
     if (i % 2 == 1 && more > 0) { /* who launches does not know */
       say_more(&all[i], more, (size_t)more);
     }
-    list[i] = (lcomm_cuda_topk_decode){sparse_of(&all[i]), v.found};
+    list[i] = (lcomm_cuda_topk_decode){.payload = sparse_of(&all[i]), .base = v.found};
     lcomm_topk_decode(&all[i].format, all[i].payload, count, parts, i, 0.5f, v.expected);
   }
   assert_int_equal(lcomm_cuda_run_topk_decode_list(list, parts, 0.5f, NULL), 0);
@@ -54,7 +54,7 @@ static void lists_have_long_and_short_payloads(void **state) {
     const geometry g = {counts[i], 1, 0};
     all[i] = make_sent(g, i == LISTED - 1 ? 0.2 : 0.5, 0, normal, (uint64_t)i);
     v[i] = make_vectors(counts[i], normal);
-    list[i] = (lcomm_cuda_topk_decode){sparse_of(&all[i]), v[i].found};
+    list[i] = (lcomm_cuda_topk_decode){.payload = sparse_of(&all[i]), .base = v[i].found};
     lcomm_topk_decode(&all[i].format, all[i].payload, counts[i], 1, 0, 1.0f, v[i].expected);
   }
   assert_int_equal(lcomm_cuda_run_topk_decode_list(list, LISTED, 1.0f, NULL), 0);
@@ -104,8 +104,8 @@ static void impossible_lists_are_refused(void **state) {
   sent s = make_sent(g, 0.1, 0, normal, 1);
   for (int i = 0; i < IMPOSSIBLE; i++) {
     lcomm_cuda_sparse a = impossible(&s, i);
-    list[0] = (lcomm_cuda_topk_decode){sparse_of(&s), vector};
-    list[1] = (lcomm_cuda_topk_decode){a, vector};
+    list[0] = (lcomm_cuda_topk_decode){.payload = sparse_of(&s), .base = vector};
+    list[1] = (lcomm_cuda_topk_decode){.payload = a, .base = vector};
     assert_int_not_equal(lcomm_cuda_run_topk_decode_list(list, 2, 1.0f, NULL), 0);
     assert_int_not_equal(lcomm_cuda_run_topk_add_list(&a, 1, 1.0f, vector, NULL), 0);
   }
