@@ -33,6 +33,16 @@ typedef struct lcomm_summing {
   const lcomm_step *next; /* the ENCODE of the sum, which may be done in the same pass; or NULL */
 } lcomm_summing;
 
+/* A DECODE with COMMIT: of what was sent in slot `sent`, what the result applies leaves the
+ * residual and loses its momentum. */
+typedef struct lcomm_applying {
+  uint32_t slot; /* the result, of top-k; LCOMM_NO_SLOT: a dense one, which applies all of it */
+  lcomm_span span;
+  float *destination; /* of the values of the result, where that is of top-k */
+  uint32_t sent;
+  float *residual, *momentum; /* of the span; no momentum: NULL */
+} lcomm_applying;
+
 /* A sample of an array that lies at `offset` of a vector, of which elements first .. first+count
  * are `values`. Where there is none, it counts as 0. */
 typedef struct lcomm_sampling {
@@ -69,12 +79,9 @@ typedef struct lcomm_backend_payloads {
                               float *destination);
   lcomm_status (*topk_add)(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,
                            float *destination);
-  /* What was sent, and is in slot `applied` (LCOMM_NO_SLOT: all of it), leaves a residual; it
-   * zeroes its momentum. */
-  lcomm_status (*topk_commit)(lcomm_run *run, uint32_t sent, uint32_t applied, lcomm_span span,
-                              float *residual);
-  lcomm_status (*topk_mask)(lcomm_run *run, uint32_t sent, uint32_t applied, lcomm_span span,
-                            float *momentum);
+  lcomm_status (*topk_apply)(lcomm_run *run, const lcomm_applying *it);
+  /* What was sent loses its momentum. */
+  lcomm_status (*topk_mask)(lcomm_run *run, uint32_t sent, lcomm_span span, float *momentum);
 } lcomm_backend_payloads;
 
 /* Vectors, whose elements are lcomm_sum_dtype of those of callers' buffers. A factor of 1 changes
@@ -188,7 +195,7 @@ extern const lcomm_backend_queue lcomm_proxy_queue, lcomm_stepped_queue;
   {                                                                                                \
     .encode = encode, .publish = publish, .read = READ, .at = at, .decode = decode, .sum = sum,    \
     .sum_plain = sum_plain, .topk_encode = TOPK##_encode, .topk_sizes = TOPK##_sizes,              \
-    .topk_decode = TOPK##_decode, .topk_add = TOPK##_add, .topk_commit = TOPK##_commit,            \
+    .topk_decode = TOPK##_decode, .topk_add = TOPK##_add, .topk_apply = TOPK##_apply,              \
     .topk_mask = TOPK##_mask                                                                       \
   }
 #define LCOMM_BACKEND_VECTORS_TABLE                                                                \

@@ -178,25 +178,24 @@ static lcomm_status topk_add(lcomm_run *run, uint32_t slot, lcomm_span span, flo
   return LCOMM_OK;
 }
 
-/* lcomm_topk_commit or lcomm_topk_mask. */
-typedef void (*sent_function)(const lcomm_format *format, const uint8_t *sent,
-                              const uint8_t *applied, uint32_t parts, uint32_t part, float *values);
-
-static lcomm_status take_sent(lcomm_run *run, uint32_t sent, uint32_t applied, lcomm_span span,
-                              float *values, sent_function take) {
-  take(lcomm_run_format(run, sent), at(run, sent),
-       applied == LCOMM_NO_SLOT ? NULL : at(run, applied), span.parts, span.part, values);
+static lcomm_status topk_apply(lcomm_run *run, const lcomm_applying *it) {
+  const lcomm_format *format = lcomm_run_format(run, it->sent);
+  const uint8_t *sent = at(run, it->sent), *applied = NULL;
+  if (it->slot != LCOMM_NO_SLOT) {
+    applied = at(run, it->slot);
+    LCOMM_TRY(topk_decode(run, it->slot, it->span, 1.0f, it->destination));
+  }
+  lcomm_topk_commit(format, sent, applied, it->span.parts, it->span.part, it->residual);
+  if (it->momentum) {
+    lcomm_topk_mask(format, sent, applied, it->span.parts, it->span.part, it->momentum);
+  }
   return LCOMM_OK;
 }
 
-static lcomm_status topk_commit(lcomm_run *run, uint32_t sent, uint32_t applied, lcomm_span span,
-                                float *residual) {
-  return take_sent(run, sent, applied, span, residual, lcomm_topk_commit);
-}
-
-static lcomm_status topk_mask(lcomm_run *run, uint32_t sent, uint32_t applied, lcomm_span span,
-                              float *momentum) {
-  return take_sent(run, sent, applied, span, momentum, lcomm_topk_mask);
+static lcomm_status topk_mask(lcomm_run *run, uint32_t sent, lcomm_span span, float *momentum) {
+  lcomm_topk_mask(lcomm_run_format(run, sent), at(run, sent), NULL, span.parts, span.part,
+                  momentum);
+  return LCOMM_OK;
 }
 
 const lcomm_backend_payloads lcomm_backend_cpu_payloads =

@@ -18,9 +18,8 @@ lcomm_status lcomm_device_topk_decode(lcomm_run *run, uint32_t slot, lcomm_span 
                                       float *destination);
 lcomm_status lcomm_device_topk_add(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,
                                    float *destination);
-lcomm_status lcomm_device_topk_commit(lcomm_run *run, uint32_t sent, uint32_t applied,
-                                      lcomm_span span, float *residual);
-lcomm_status lcomm_device_topk_mask(lcomm_run *run, uint32_t sent, uint32_t applied,
-                                    lcomm_span span, float *momentum);
+lcomm_status lcomm_device_topk_apply(lcomm_run *run, const lcomm_applying *it);
+lcomm_status lcomm_device_topk_mask(lcomm_run *run, uint32_t sent, lcomm_span span,
+                                    float *momentum);
 
 #endif

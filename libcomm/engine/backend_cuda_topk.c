@@ -98,10 +98,11 @@ lcomm_status lcomm_device_topk_decode(lcomm_run *run, uint32_t slot, lcomm_span 
                                       float *destination) {
   lcomm_cuda_sparse it;
   LCOMM_TRY(read_topk(run, slot, span, scratch_of(run), &it));
-  return lcomm_device_batch_is_open(run)
-             ? lcomm_device_batch_place(run, &it, factor, destination)
-             : check(run,
-                     kernels_of(run)->topk_decode(&it, factor, destination, run->device->stream));
+  if (lcomm_device_batch_is_open(run)) {
+    lcomm_cuda_topk_decode place = {.payload = it, .base = destination};
+    return lcomm_device_batch_place(run, &place, factor);
+  }
+  return check(run, kernels_of(run)->topk_decode(&it, factor, destination, run->device->stream));
 }
 
 lcomm_status lcomm_device_topk_add(lcomm_run *run, uint32_t slot, lcomm_span span, float factor,
@@ -113,30 +114,42 @@ lcomm_status lcomm_device_topk_add(lcomm_run *run, uint32_t slot, lcomm_span spa
              : check(run, kernels_of(run)->topk_add(&it, factor, destination, run->device->stream));
 }
 
-/* What was sent, and what of it is applied, which only a DECODE asks; *both is NULL for all. */
-typedef struct selections {
-  lcomm_cuda_sparse sent, applied;
-  const lcomm_cuda_sparse *both;
-} selections;
-
-static lcomm_status read_selections(lcomm_run *run, uint32_t sent, uint32_t applied,
-                                    lcomm_span span, selections *it) {
-  it->both = applied == LCOMM_NO_SLOT ? NULL : &it->applied;
-  LCOMM_TRY(read_topk(run, sent, span, scratch_of(run), &it->sent));
-  return it->both ? read_topk(run, applied, span, run->device->sparse.applied, &it->applied)
-                  : LCOMM_OK;
+/* The result is at NULL where that is dense. */
+static lcomm_status read_both(lcomm_run *run, const lcomm_applying *it, lcomm_cuda_sparse *result,
+                              lcomm_cuda_sparse *sent) {
+  *result = (lcomm_cuda_sparse){.payload = NULL};
+  LCOMM_TRY(read_topk(run, it->sent, it->span, scratch_of(run), sent));
+  return it->slot == LCOMM_NO_SLOT
+             ? LCOMM_OK
+             : read_topk(run, it->slot, it->span, run->device->sparse.applied, result);
 }
 
-lcomm_status lcomm_device_topk_commit(lcomm_run *run, uint32_t sent, uint32_t applied,
-                                      lcomm_span span, float *residual) {
-  selections it;
-  LCOMM_TRY(read_selections(run, sent, applied, span, &it));
-  return check(run, kernels_of(run)->topk_commit(&it.sent, it.both, residual, run->device->stream));
+/* One after the other, without a list. */
+static int apply(const lcomm_run_device *device, const lcomm_cuda_sparse *result,
+                 const lcomm_cuda_sparse *sent, const lcomm_applying *it) {
+  const lcomm_cuda_kernels *kernels = device->table->kernels;
+  const lcomm_cuda_sparse *applied = result->payload ? result : NULL;
+  int error = applied ? kernels->topk_decode(applied, 1.0f, it->destination, device->stream) : 0;
+  if (error == 0) {
+    error = kernels->topk_commit(sent, applied, it->residual, device->stream);
+  }
+  return error == 0 && it->momentum
+             ? kernels->topk_mask(sent, applied, it->momentum, device->stream)
+             : error;
 }
 
-lcomm_status lcomm_device_topk_mask(lcomm_run *run, uint32_t sent, uint32_t applied,
-                                    lcomm_span span, float *momentum) {
-  selections it;
-  LCOMM_TRY(read_selections(run, sent, applied, span, &it));
-  return check(run, kernels_of(run)->topk_mask(&it.sent, it.both, momentum, run->device->stream));
+lcomm_status lcomm_device_topk_apply(lcomm_run *run, const lcomm_applying *it) {
+  lcomm_cuda_topk_decode place = {
+      .base = it->destination, .residual = it->residual, .momentum = it->momentum};
+  LCOMM_TRY(read_both(run, it, &place.payload, &place.sent));
+  return lcomm_device_batch_is_open(run)
+             ? lcomm_device_batch_place(run, &place, 1.0f)
+             : check(run, apply(run->device, &place.payload, &place.sent, it));
+}
+
+lcomm_status lcomm_device_topk_mask(lcomm_run *run, uint32_t sent, lcomm_span span,
+                                    float *momentum) {
+  lcomm_cuda_sparse it;
+  LCOMM_TRY(read_topk(run, sent, span, scratch_of(run), &it));
+  return check(run, kernels_of(run)->topk_mask(&it, NULL, momentum, run->device->stream));
 }

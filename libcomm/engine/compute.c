@@ -95,7 +95,7 @@ static lcomm_status mask_sent(lcomm_run *run, const lcomm_step *step) {
   if (!momentum || !leaves) {
     return LCOMM_OK;
   }
-  return run->backend->payloads->topk_mask(run, step->slot, LCOMM_NO_SLOT, step->span, momentum);
+  return run->backend->payloads->topk_mask(run, step->slot, step->span, momentum);
 }
 
 static lcomm_status encode_topk(lcomm_run *run, uint32_t index) {
@@ -143,21 +143,6 @@ static void end_encode(lcomm_run *run, const lcomm_step *step) {
 
 /* ---------------------------------------------------------------- DECODE */
 
-/* What was sent in slot `commit` and is applied leaves the residual. */
-static lcomm_status commit(lcomm_run *run, const lcomm_step *step) {
-  const lcomm_backend_payloads *payloads = run->backend->payloads;
-  float *residual = lcomm_run_residual(run, step).now;
-  float *momentum = lcomm_run_momentum(run, step).now;
-  if (!residual || step->commit == LCOMM_NO_SLOT) {
-    return LCOMM_OK;
-  }
-  /* A dense result applies everything that was sent. */
-  uint32_t applied = lcomm_run_is_sparse(run, step->slot) ? step->slot : LCOMM_NO_SLOT;
-  LCOMM_TRY(payloads->topk_commit(run, step->commit, applied, step->span, residual));
-  return momentum ? payloads->topk_mask(run, step->commit, applied, step->span, momentum)
-                  : LCOMM_OK;
-}
-
 static lcomm_status decode_payload(lcomm_run *run, const lcomm_step *step) {
   const lcomm_backend *backend = run->backend;
   float *destination = lcomm_run_floats(run, step->span.first);
@@ -173,12 +158,25 @@ static lcomm_status decode_payload(lcomm_run *run, const lcomm_step *step) {
   return backend->payloads->decode(run, step, payload);
 }
 
+/* What was sent in slot `commit` and is applied leaves the residual. */
+static lcomm_status apply(lcomm_run *run, const lcomm_step *step) {
+  bool sparse = lcomm_run_is_sparse(run, step->slot);
+  lcomm_applying it = {.slot = sparse ? step->slot : LCOMM_NO_SLOT,
+                       .span = step->span,
+                       .destination = lcomm_run_floats(run, step->span.first),
+                       .sent = step->commit,
+                       .residual = lcomm_run_residual(run, step).now,
+                       .momentum = lcomm_run_momentum(run, step).now};
+  LCOMM_TRY(sparse ? LCOMM_OK : decode_payload(run, step));
+  return run->backend->payloads->topk_apply(run, &it);
+}
+
 static lcomm_status decode(lcomm_run *run, const lcomm_step *step) {
   if (lcomm_slot_is(&run->slots[step->slot], LCOMM_SLOT_ALIAS)) {
     return LCOMM_OK;
   }
-  LCOMM_TRY(decode_payload(run, step));
-  return commit(run, step);
+  bool commits = lcomm_run_residual(run, step).now && step->commit != LCOMM_NO_SLOT;
+  return commits ? apply(run, step) : decode_payload(run, step);
 }
 
 /* ---------------------------------------------------------------- REDUCE */

@@ -141,35 +141,53 @@ lcomm_status lcomm_device_batch_fetch(lcomm_run *run, const lcomm_cuda_fetch *it
 
 /* ------------------------------------------------------------- top-k's launches */
 
-/* Payloads with scratch of their own; NULL: there is no more. */
-static void *take_scratch(const lcomm_run *run) {
-  const lcomm_run_device *device = run->device;
-  uint32_t taken = device->batch->place_count + device->batch->summand_count;
-  bool has_more = taken < device->sparse.count && taken < LCOMM_CUDA_LIST_MAX;
-  return has_more ? (uint8_t *)device->sparse.together[device->lane] + taken * device->sparse.size
-                  : NULL;
+/* Scratch for so many payloads more, and positions of so many that are applied? */
+static bool has_room(const lcomm_run *run, uint32_t payloads, uint32_t commits) {
+  const lcomm_sparse_scratch *sparse = &run->device->sparse;
+  const lcomm_device_batch *batch = run->device->batch;
+  return batch->payload_count + payloads <= sparse->count &&
+         batch->commit_count + commits <= sparse->commits;
 }
 
-lcomm_status lcomm_device_batch_place(lcomm_run *run, const lcomm_cuda_sparse *it, float factor,
-                                      float *base) {
+static void *take_scratch(const lcomm_run *run) {
+  const lcomm_run_device *device = run->device;
+  size_t taken = device->batch->payload_count++;
+  return (uint8_t *)device->sparse.together[device->lane] + taken * device->sparse.size;
+}
+
+static uint32_t *take_positions(const lcomm_run *run) {
+  const lcomm_sparse_scratch *sparse = &run->device->sparse;
+  size_t taken = run->device->batch->commit_count++;
+  return (uint32_t *)(void *)(sparse->positions + taken * sparse->positions_size);
+}
+
+static bool has_topk(const lcomm_device_batch *batch) {
+  return batch->place_count + batch->summand_count > 0;
+}
+
+lcomm_status lcomm_device_batch_place(lcomm_run *run, const lcomm_cuda_topk_decode *it,
+                                      float factor) {
   lcomm_device_batch *batch = run->device->batch;
-  bool fits = batch->place_count + batch->summand_count == 0 ||
-              (batch->factor == factor && batch->summand_count == 0);
-  LCOMM_TRY(fits && take_scratch(run) ? LCOMM_OK : lcomm_device_batch_flush(run));
-  lcomm_cuda_topk_decode *place = &batch->places[batch->place_count];
-  *place = (lcomm_cuda_topk_decode){.payload = *it, .base = base};
-  place->payload.scratch = take_scratch(run);
+  bool fits = !has_topk(batch) || (batch->factor == factor && batch->summand_count == 0);
+  bool applies = it->payload.payload, commits = it->residual;
+  fits = fits && has_room(run, (uint32_t)applies + commits, commits);
+  LCOMM_TRY(fits ? LCOMM_OK : lcomm_device_batch_flush(run));
+  LCOMM_ASSERT(has_room(run, (uint32_t)applies + commits, commits));
+  lcomm_cuda_topk_decode *place = &batch->places[batch->place_count++];
+  *place = *it;
+  place->payload.scratch = applies ? take_scratch(run) : NULL;
+  place->sent.scratch = commits ? take_scratch(run) : NULL;
+  place->positions = commits ? take_positions(run) : NULL;
   batch->factor = factor;
-  batch->place_count++;
   return LCOMM_OK;
 }
 
 lcomm_status lcomm_device_batch_summand(lcomm_run *run, const lcomm_cuda_sparse *it, float factor,
                                         float *base) {
   lcomm_device_batch *batch = run->device->batch;
-  bool fits = batch->place_count + batch->summand_count == 0 ||
+  bool fits = !has_topk(batch) ||
               (batch->factor == factor && (batch->summand_count == 0 || batch->base == base));
-  LCOMM_TRY(fits && take_scratch(run) ? LCOMM_OK : lcomm_device_batch_flush(run));
+  LCOMM_TRY(fits && has_room(run, 1, 0) ? LCOMM_OK : lcomm_device_batch_flush(run));
   batch->summands[batch->summand_count] = *it;
   batch->summands[batch->summand_count].scratch = take_scratch(run);
   batch->factor = factor;
@@ -178,12 +196,16 @@ lcomm_status lcomm_device_batch_summand(lcomm_run *run, const lcomm_cuda_sparse 
   return LCOMM_OK;
 }
 
+static void empty_topk(lcomm_device_batch *batch) {
+  batch->place_count = batch->summand_count = batch->payload_count = batch->commit_count = 0;
+}
+
 static lcomm_status launch_topk(lcomm_run *run) {
   const lcomm_run_device *device = run->device;
   const lcomm_cuda_kernels *kernels = device->table->kernels;
   lcomm_device_batch *batch = device->batch;
   uint32_t places = batch->place_count, summands = batch->summand_count;
-  batch->place_count = batch->summand_count = 0;
+  empty_topk(batch);
   if (places > 0) {
     LCOMM_TRY(check(
         run, kernels->topk_decode_list(batch->places, places, batch->factor, device->stream)));
@@ -224,7 +246,7 @@ void lcomm_device_batch_open(lcomm_run *run) {
   lcomm_device_batch *batch = run->device->batch;
   batch->in.count = batch->out.count = 0;
   batch->encode_count = batch->decode_count = batch->copy_count = batch->fetch_count = 0;
-  batch->place_count = batch->summand_count = 0;
+  empty_topk(batch);
   batch->is_open = true;
 }
 

@@ -34,6 +34,7 @@ typedef struct lcomm_device_batch {
   lcomm_cuda_topk_decode places[LCOMM_CUDA_LIST_MAX];
   lcomm_cuda_sparse summands[LCOMM_CUDA_LIST_MAX];
   uint32_t place_count, summand_count;
+  uint32_t payload_count, commit_count; /* of both, those that were sent among them; of places */
   float factor, *base;
 } lcomm_device_batch;
 
@@ -55,9 +56,10 @@ lcomm_status lcomm_device_batch_decode(lcomm_run *run, const lcomm_cuda_decode *
 lcomm_status lcomm_device_batch_copy(lcomm_run *run, void *to, const void *from, size_t size);
 lcomm_status lcomm_device_batch_fetch(lcomm_run *run, const lcomm_cuda_fetch *it);
 
-/* Payloads of top-k, into the view of an array, or added to it. The batch gives them scratch. */
-lcomm_status lcomm_device_batch_place(lcomm_run *run, const lcomm_cuda_sparse *it, float factor,
-                                      float *base);
+/* Payloads of top-k, into the view of an array, or added to it. The batch gives them scratch, and
+ * positions their place. */
+lcomm_status lcomm_device_batch_place(lcomm_run *run, const lcomm_cuda_topk_decode *it,
+                                      float factor);
 lcomm_status lcomm_device_batch_summand(lcomm_run *run, const lcomm_cuda_sparse *it, float factor,
                                         float *base);
 

@@ -141,6 +141,7 @@ static void place_scratch(lcomm_run_device *device, uint8_t *place, size_t size)
     device->sparse.together[lane] = place + SPARSE_READERS * size + (size_t)lane * together;
   }
   device->sparse.applied = place + LCOMM_LANE_COUNT * size;
+  device->sparse.positions = place + SPARSE_READERS * size + LCOMM_LANE_COUNT * together;
 }
 
 /* Bytes of scratch for reading; each place has as many, and those that are read together theirs. */
@@ -148,7 +149,9 @@ static size_t reading_size(lcomm_run *run, size_t *sparse) {
   lcomm_run_device *device = run->device;
   *sparse = lcomm_run_device_topk_scratch(run);
   device->sparse.count = lcomm_run_device_topk_together(run, &device->sparse.size);
-  return SPARSE_READERS * *sparse + LCOMM_LANE_COUNT * device->sparse.count * device->sparse.size;
+  device->sparse.commits = lcomm_run_device_topk_commits(run, &device->sparse.positions_size);
+  return SPARSE_READERS * *sparse + LCOMM_LANE_COUNT * device->sparse.count * device->sparse.size +
+         device->sparse.commits * device->sparse.positions_size;
 }
 
 static bool make_tables(lcomm_run *run) {

@@ -56,6 +56,11 @@ typedef struct lcomm_sparse_scratch {
   void *together[LCOMM_LANE_COUNT];
   uint32_t count;
   size_t size;
+  /* Positions of those that are applied, in the lane of results: so many pieces of so many bytes.
+   */
+  uint8_t *positions;
+  uint32_t commits;
+  size_t positions_size;
 } lcomm_sparse_scratch;
 
 typedef struct lcomm_run_device {
@@ -103,8 +108,10 @@ void lcomm_run_device_free(lcomm_run *run);
 lcomm_status lcomm_run_device_topk_make(lcomm_run *run, uint8_t *memory, size_t *size);
 size_t lcomm_run_device_topk_scratch(const lcomm_run *run);
 
-/* How many payloads of top-k a tape may read together, and bytes of scratch for each. */
+/* How many payloads of top-k a tape may read together, and bytes of scratch for each; of how many
+ * that it reads it asks what was applied, and bytes for the positions of one. */
 uint32_t lcomm_run_device_topk_together(const lcomm_run *run, size_t *size);
+uint32_t lcomm_run_device_topk_commits(const lcomm_run *run, size_t *size);
 
 /* Pieces of a run's memory there begin at multiples of LCOMM_DEVICE_ALIGN. */
 static inline size_t lcomm_run_device_aligned(size_t size) {

@@ -102,7 +102,7 @@ size_t lcomm_run_device_topk_scratch(const lcomm_run *run) {
   return lcomm_run_device_aligned(most);
 }
 
-/* Nobody asks for positions of their entries. */
+/* Positions of their entries have a place of their own. */
 uint32_t lcomm_run_device_topk_together(const lcomm_run *run, size_t *size) {
   uint32_t count = 0;
   *size = 0;
@@ -115,4 +115,22 @@ uint32_t lcomm_run_device_topk_together(const lcomm_run *run, size_t *size) {
   }
   *size = lcomm_run_device_aligned(*size);
   return count < LCOMM_CUDA_LIST_MAX ? count : LCOMM_CUDA_LIST_MAX;
+}
+
+uint32_t lcomm_run_device_topk_commits(const lcomm_run *run, size_t *size) {
+  uint32_t count = 0;
+  *size = 0;
+  for (uint32_t i = 0; i < run->plan->schedule.step_count && run->tape; i++) {
+    const lcomm_step *step = &run->plan->schedule.steps[i];
+    if (!run->plan->error_feedback || step->commit == LCOMM_NO_SLOT) {
+      continue;
+    }
+    uint64_t entries =
+        lcomm_run_is_sparse(run, step->slot) ? lcomm_run_device_entries(run, step->slot) : 0;
+    size_t here = (size_t)entries * sizeof(uint32_t);
+    *size = here > *size ? here : *size;
+    count++;
+  }
+  *size = lcomm_run_device_aligned(*size);
+  return count < LCOMM_CUDA_COMMITS_MAX ? count : LCOMM_CUDA_COMMITS_MAX;
 }

@@ -30,8 +30,10 @@ typedef struct lcomm_tape_calls {
 } lcomm_tape_calls;
 
 /* Those of the caller for one operation in a stream, over buffers that need no copy, whatever
- * location the request has. Without error feedback. Of top-k as many launches as its kernels may be
- * (kernels/cuda.h), which are fewer for short payloads. MEMORY, or what lcomm_plan_create met. */
+ * location the request has. Of a request with error feedback: with a residual that has a name, or
+ * of a tensor that is a bucket by itself, without clipping. Of top-k as many launches as its
+ * kernels may be (kernels/cuda.h), which are fewer for short payloads. MEMORY, or what
+ * lcomm_plan_create met. */
 lcomm_status lcomm_tape_count(const lcomm_tape_case *it, lcomm_tape_calls *calls);
 
 /* The same of a call that is captured: what each launch of the graph does. */

@@ -28,6 +28,7 @@ typedef struct lcomm_counted_run {
   lcomm_backend backend; /* that of tapes, but for memory of slots, which is nowhere */
   lcomm_lanes lanes;
   lcomm_feedback_state feedback; /* of a plan with error feedback: arrays that are nowhere */
+  bool corrects_sum;             /* momentum joins the sum, see ../feedback/ef_apply.c */
   lcomm_counting_stream lane[LCOMM_LANE_COUNT], program;
 } lcomm_counted_run;
 

@@ -51,6 +51,12 @@ static uint8_t *slots_memory(lcomm_run *run, size_t size) {
 }
 
 static lcomm_status stage_out(lcomm_run *run) {
+  const lcomm_counted_run *it = run->data.owner;
+  lcomm_ef_array velocity = {.now = (float *)MOMENTUM, .before = (float *)MOMENTUM};
+  if (it->corrects_sum) {
+    LCOMM_TRY(run->backend->vectors->momentum(run, 1.0f, velocity, (float *)VECTOR,
+                                              run->plan->vector_count));
+  }
   lcomm_buffer result = {run->data.vector, run->plan->vector_count,
                          lcomm_sum_dtype(run->plan->dtype), run->plan->location};
   return run->plan->lossy ? run->backend->vectors->count_not_finite(run, &result) : LCOMM_OK;
@@ -89,6 +95,7 @@ static void fill_parts(lcomm_counted_run *it, lcomm_tape_calls *calls) {
   run->factor = 1.0;
   run->data = (lcomm_operation_data){.vector = (uint8_t *)VECTOR, .stage_out = stage_out};
   run->data.input = (uint8_t *)VECTOR;
+  run->data.owner = it;
   run->device->table = &lcomm_counting_table;
   run->device->can_share = true;
   run->device->found = (uint64_t *)FOUND;
@@ -103,13 +110,14 @@ static void fill_parts(lcomm_counted_run *it, lcomm_tape_calls *calls) {
 /* What a tensor or a residual with a name has between its operations. */
 static void suppose_feedback(lcomm_counted_run *it, const lcomm_policy *policy) {
   lcomm_feedback_state *feedback = &it->feedback;
-  bool has = it->run.plan->error_feedback &&
-             lcomm_plan_feedback(it->run.plan, &feedback->first, &feedback->count);
+  bool lasts = it->run.plan->error_feedback, moves = lasts && policy->momentum > 0;
+  bool has = lasts && lcomm_plan_feedback(it->run.plan, &feedback->first, &feedback->count);
+  it->corrects_sum = moves && !has;
   if (!has || feedback->count == 0) {
     return;
   }
   feedback->residual.now = (float *)RESIDUAL;
-  feedback->momentum.now = policy->momentum > 0 ? (float *)MOMENTUM : NULL;
+  feedback->momentum.now = moves ? (float *)MOMENTUM : NULL;
   feedback->momentum_factor = (float)policy->momentum;
   it->run.feedback = feedback;
 }

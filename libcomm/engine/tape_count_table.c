@@ -80,11 +80,16 @@ static int add_topk(const lcomm_cuda_sparse *a, float factor, float *base, void 
 static int decode_topk_list(const lcomm_cuda_topk_decode *list, uint32_t count, float factor,
                             void *stream) {
   uint64_t most = 0;
+  bool places = false, commits = false;
   (void)factor;
   for (uint32_t i = 0; i < count; i++) {
+    uint64_t sent = list[i].residual ? list[i].sent.size : 0;
     most = list[i].payload.size > most ? list[i].payload.size : most;
+    most = sent > most ? sent : most;
+    places |= list[i].payload.payload != NULL;
+    commits |= list[i].residual != NULL;
   }
-  return count_launches(stream, lcomm_cuda_topk_reads(most) + 2);
+  return count_launches(stream, lcomm_cuda_topk_reads(most) + 2 * places + commits);
 }
 
 static int add_topk_list(const lcomm_cuda_sparse *list, uint32_t count, float factor, float *base,

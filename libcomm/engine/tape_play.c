@@ -64,10 +64,10 @@ static lcomm_status compute(lcomm_run *run, uint32_t index) {
   return LCOMM_OK;
 }
 
-/* A sum brings all its payloads at once. */
+/* A sum brings all its payloads at once; a result of top-k is read with what was sent. */
 static bool is_batch(const lcomm_run *run, uint32_t first, uint32_t last) {
   const lcomm_step *step = &run->plan->schedule.steps[first];
-  return first < last || step->kind == LCOMM_STEP_REDUCE;
+  return first < last || step->kind == LCOMM_STEP_REDUCE || step->commit != LCOMM_NO_SLOT;
 }
 
 static lcomm_status bring_and_compute(lcomm_run *run, uint32_t first, uint32_t last) {

@@ -10,7 +10,7 @@
 #include "libcomm/engine/tape_internal.h"
 #include "libcomm/sched/lane_group.h"
 
-enum { ALONE_BYTES = 4 << 20 }; /* of a group, where no other chunk is on its way meanwhile */
+enum { ALONE_BYTES = 4 << 20, ALONE_PARTS = 8 }; /* of a group, see elements_max */
 
 /* What a step that comes later has to do with one that it waits for. */
 static void relate(const lcomm_schedule *schedule, lcomm_tape_step *steps, uint32_t index,
@@ -27,18 +27,26 @@ static void relate(const lcomm_schedule *schedule, lcomm_tape_step *steps, uint3
 
 /* ------------------------------------------------------------ lanes and groups */
 
-/* Payloads of dense codecs can be made in groups, and all can be read so, those of top-k where no
- * residual asks what of them was applied. What crosses of one chunk overlaps with messages of
- * others; where there is one only, its pieces overlap with each other's, but for those of top-k,
- * which are short. */
+/* What crosses of one chunk overlaps with messages of others; where there is one only, its pieces
+ * overlap with each other's, but for those of top-k, which are short. Those of a sum whose payloads
+ * are so short that it has one chunk are some parts of it. */
+static uint64_t elements_max(const lcomm_plan *plan, bool sparse) {
+  bool sums = plan->collective == LCOMM_COLLECTIVE_ALLREDUCE;
+  uint64_t few = ALONE_BYTES / plan->element_size, part = plan->vector_count / ALONE_PARTS;
+  if (sparse || (sums && plan->shape.chunks > 1)) {
+    return UINT64_MAX;
+  }
+  return sums && part > few ? part : few;
+}
+
+/* Payloads of dense codecs can be made in groups, and all can be read so. */
 static lcomm_group_limits limits_of(const lcomm_plan *plan) {
-  bool one = plan->collective != LCOMM_COLLECTIVE_ALLREDUCE || plan->shape.chunks <= 1;
-  lcomm_group_limits limits = {.steps_max = LCOMM_CUDA_LIST_MAX, .commits = plan->error_feedback};
+  lcomm_group_limits limits = {.steps_max = LCOMM_CUDA_LIST_MAX};
   for (int i = 0; i < LCOMM_STAGE_COUNT; i++) {
     bool sparse = lcomm_format_is_sparse(&plan->stages[i].format);
     limits.made[i] = !sparse;
     limits.read[i] = true;
-    limits.elements_max[i] = one && !sparse ? ALONE_BYTES / plan->element_size : UINT64_MAX;
+    limits.elements_max[i] = elements_max(plan, sparse);
   }
   return limits;
 }

@@ -33,7 +33,7 @@ static bool is_of_groups(const grouping *g, uint32_t index) {
   }
   lcomm_stage stage = g->schedule->slots[step->slot].stage;
   if (step->kind == LCOMM_STEP_DECODE) {
-    return g->limits->read[stage] && (step->commit == LCOMM_NO_SLOT || !g->limits->commits);
+    return g->limits->read[stage];
   }
   return g->limits->made[stage] && step->slot_count == 1 && g->lanes[index] == LCOMM_LANE_ENCODE;
 }

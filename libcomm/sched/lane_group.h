@@ -12,7 +12,6 @@
 typedef struct lcomm_group_limits {
   /* Whose payloads can be made, and read, in groups. */
   bool made[LCOMM_STAGE_COUNT], read[LCOMM_STAGE_COUNT];
-  bool commits; /* a DECODE that commits does more than others, and is alone */
   uint32_t steps_max;
   uint64_t elements_max[LCOMM_STAGE_COUNT];
 } lcomm_group_limits;

@@ -3,110 +3,13 @@
 
 /* What operations cost their caller on a device, for worlds that are only supposed. */
 
-/* cmocka.h needs these four first. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/cuda.h"
-#include "libcomm/engine/tape_count.h"
-
-enum { RANKS_MAX = 64, EACH = 8, GPU_0 = 0x10 };
-
-static lcomm_topo create(const lcomm_identity *identities, int ranks, int nodes) {
-  lcomm_topo topo;
-  lcomm_why why;
-  if (lcomm_topo_create(identities, ranks, nodes, &topo, &why) != LCOMM_OK) {
-    fail_msg("%s", why.text);
-  }
-  return topo;
-}
-
-/* Devices do not reach each other. */
-static lcomm_topo suppose(int ranks, int nodes, bool devices) {
-  static lcomm_identity identities[RANKS_MAX];
-  for (int i = 0; i < ranks; i++) {
-    snprintf(identities[i].host, sizeof(identities[i].host), "host");
-    identities[i].pid = (uint64_t)i;
-  }
-  lcomm_topo topo = create(identities, ranks, nodes);
-  topo.all_have_devices = devices;
-  return topo;
-}
-
-static lcomm_pci pci_of(int gpu) {
-  char text[16];
-  return lcomm_pci_parse(text, (size_t)snprintf(text, sizeof(text), "0000:%02x:00.0", GPU_0 + gpu));
-}
-
-/* Each rank has a device, and NVLink joins those of a host. */
-static lcomm_topo suppose_nvlink(int nodes, int each) {
-  static lcomm_identity identities[RANKS_MAX];
-  memset(identities, 0, sizeof(identities));
-  for (int i = 0; i < nodes * each; i++) {
-    lcomm_device_identity *device = &identities[i].device;
-    snprintf(identities[i].host, sizeof(identities[i].host), "host%d", i / each);
-    identities[i].host_hash = (uint64_t)(i / each) + 1;
-    identities[i].pid = (uint64_t)i;
-    device->pci = pci_of(i % each);
-    device->switched = 18;
-    for (int gpu = 0; gpu < each; gpu++) {
-      if (gpu != i % each) {
-        device->peer[device->peers++] = (lcomm_device_peer){.pci = pci_of(gpu), .p2p = 1};
-      }
-    }
-  }
-  lcomm_topo topo = create(identities, nodes * each, 0);
-  assert_true(topo.all_have_devices && topo.nodes == nodes);
-  assert_int_equal(lcomm_topo_link(&topo, 0, each - 1), LCOMM_LINK_NVLINK);
-  return topo;
-}
-
-static lcomm_policy policy_of(const char *text) {
-  lcomm_policy policy;
-  lcomm_why why;
-  if (lcomm_policy_parse(text, &policy, &why) != LCOMM_OK) {
-    fail_msg("%s: %s", text, why.text);
-  }
-  return policy;
-}
-
-typedef lcomm_status (*counting)(const lcomm_tape_case *it, lcomm_tape_calls *calls);
-
-static lcomm_tape_calls count_by(counting function, const lcomm_plan_request *request,
-                                 const char *policy_text, const lcomm_topo *topo, int rank) {
-  lcomm_policy policy = policy_of(policy_text);
-  lcomm_tape_case it = {*request, &policy, topo, rank};
-  lcomm_tape_calls calls;
-  assert_int_equal(function(&it, &calls), LCOMM_OK);
-  return calls;
-}
-
-static lcomm_tape_calls count(const lcomm_plan_request *request, const char *policy,
-                              const lcomm_topo *topo, int rank) {
-  return count_by(lcomm_tape_count, request, policy, topo, rank);
-}
-
-static void require_most(const lcomm_tape_calls *calls, const char *what, int rank, uint64_t most) {
-  if (lcomm_tape_calls_all(calls) > most) {
-    fail_msg("%s, rank %d: %llu launches, %llu copies, %llu of numbers, %llu of events", what, rank,
-             (unsigned long long)calls->launches, (unsigned long long)calls->copies,
-             (unsigned long long)calls->numbers, (unsigned long long)calls->events);
-  }
-}
+#include "tests/engine/supposed_devices.h"
 
 /* 100 MB on 4 nodes of 8 ranks. */
 static void require_most_of_large(counting function, const char *policy, uint64_t most) {
   lcomm_topo topo = suppose(4 * EACH, 4, true);
-  lcomm_plan_request request = {.count = 25000000, .dtype = LCOMM_FLOAT32};
   for (int rank = 0; rank < topo.size; rank += 9) {
-    lcomm_tape_calls calls = count_by(function, &request, policy, &topo, rank);
+    lcomm_tape_calls calls = count_by(function, &large_call, policy, &topo, rank);
     require_most(&calls, policy, rank, most);
     assert_int_equal(calls.stay, 0);
   }
@@ -116,9 +19,8 @@ static void require_most_of_large(counting function, const char *policy, uint64_
 /* The same where payloads stay on devices inside nodes; `stay` of them. */
 static void require_most_of_near(counting function, const char *policy, const lcomm_topo *topo,
                                  uint64_t most, uint64_t stay) {
-  lcomm_plan_request request = {.count = 25000000, .dtype = LCOMM_FLOAT32};
   for (int rank = 0; rank < topo->size; rank += EACH - 1) {
-    lcomm_tape_calls calls = count_by(function, &request, policy, topo, rank);
+    lcomm_tape_calls calls = count_by(function, &large_call, policy, topo, rank);
     require_most(&calls, policy, rank, most);
     assert_int_equal(calls.stay, stay);
     assert_int_equal(calls.gates, function == lcomm_tape_count_captured ? stay : 0);
@@ -301,20 +203,18 @@ static void launches_of_topk_are_counted(void **state) {
   lcomm_topo_free(&topo);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(large_sums_take_a_hundred_calls),
-      cmocka_unit_test(large_sums_in_graphs_through_the_host_take_a_hundred_calls),
-      cmocka_unit_test(large_sums_take_a_hundred_calls_where_payloads_stay),
-      cmocka_unit_test(large_sums_in_graphs_take_a_hundred_calls),
-      cmocka_unit_test(large_sums_inside_a_node_take_seventy),
-      cmocka_unit_test(nothing_stays_where_that_is_off),
-      cmocka_unit_test(what_is_sent_on_does_not_stay),
-      cmocka_unit_test(short_sums_take_few),
-      cmocka_unit_test(calls_grow_with_chunks_and_not_with_ranks),
-      cmocka_unit_test(chunks_of_devices_are_longer),
-      cmocka_unit_test(all_collectives_and_types_are_counted),
-      cmocka_unit_test(launches_of_topk_are_counted),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(large_sums_take_a_hundred_calls),
+    cmocka_unit_test(large_sums_in_graphs_through_the_host_take_a_hundred_calls),
+    cmocka_unit_test(large_sums_take_a_hundred_calls_where_payloads_stay),
+    cmocka_unit_test(large_sums_in_graphs_take_a_hundred_calls),
+    cmocka_unit_test(large_sums_inside_a_node_take_seventy),
+    cmocka_unit_test(nothing_stays_where_that_is_off),
+    cmocka_unit_test(what_is_sent_on_does_not_stay),
+    cmocka_unit_test(short_sums_take_few),
+    cmocka_unit_test(calls_grow_with_chunks_and_not_with_ranks),
+    cmocka_unit_test(chunks_of_devices_are_longer),
+    cmocka_unit_test(all_collectives_and_types_are_counted),
+    cmocka_unit_test(launches_of_topk_are_counted),
+};
+RUN_TESTS(tests)

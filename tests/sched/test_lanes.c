@@ -195,7 +195,7 @@ static void find_groups(lcomm_schedule *schedule, lcomm_group_limits limits, uin
 }
 
 static const lcomm_group_limits all_groups = {
-    {true, true, true}, {true, true, true}, false, 32, {1 << 20, 1 << 20, 1 << 20}};
+    {true, true, true}, {true, true, true}, 32, {1 << 20, 1 << 20, 1 << 20}};
 
 static void what_peers_need_is_not_joined_with_what_they_send(void **state) {
   char why[WHY_MAX] = "";
@@ -285,14 +285,13 @@ static void build_selections(lcomm_schedule *schedule) {
   }
 }
 
-/* What commits is alone, where that does something, and what cannot be read with others. */
-static void results_are_read_together_unless_they_commit(void **state) {
-  lcomm_group_limits commits = all_groups, unread = all_groups;
+/* Those that commit, too; what cannot be read with others is alone. */
+static void results_are_read_together(void **state) {
+  lcomm_group_limits unread = all_groups;
   (void)state;
-  commits.commits = true;
   unread.read[LCOMM_STAGE_RESULT] = false;
-  const lcomm_group_limits *all[] = {&all_groups, &commits, &unread};
-  for (int i = 0; i < 3; i++) {
+  const lcomm_group_limits *all[] = {&all_groups, &unread};
+  for (int i = 0; i < 2; i++) {
     lcomm_schedule schedule;
     uint32_t last[16];
     build_selections(&schedule);
@@ -326,7 +325,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_peers_need_is_not_joined_with_what_they_send),
     cmocka_unit_test(pieces_that_wait_for_nothing_are_made_at_once),
     cmocka_unit_test(groups_have_limits),
-    cmocka_unit_test(results_are_read_together_unless_they_commit),
+    cmocka_unit_test(results_are_read_together),
     cmocka_unit_test(lanes_wait_for_lanes_before_them_only),
 };
 RUN_TESTS(tests)

@@ -104,7 +104,6 @@ static uint32_t *find_groups(const lane_state *s, const lcomm_schedule *schedule
   const bool merged = s->options->merged;
   const lcomm_group_limits limits = {{merged, merged, merged},
                                      {merged, merged, merged},
-                                     false,
                                      UINT32_MAX,
                                      {UINT64_MAX, UINT64_MAX, UINT64_MAX}};
   uint32_t *last = lane_zeros(schedule->step_count, sizeof *last);
