@@ -94,11 +94,13 @@ static const char *const policies[] = {
     "net=topk:0.05+ef min=1 momentum=0.9 warmup=2 ramp=0.25@2",
     "net=topk:0.05,values=int8+ef+zstd min=1",
     "net=int8+ef min=1",
+    "net=topk:0.6+ef min=1 momentum=0.5 algo=direct", /* dense results */
     "net=fp8e4m3+ef min=1 clip=0.5",
     "net=int4 min=1",
     "net=sign min=1",
     "net=int2 min=1 clip=0.5",
     "net=topk:0.05+ef min=1 momentum=0.9 exempt=*",
+    "net=topk:0.05+ef min=1 momentum=0.9 algo=direct",
     "net=none",
 };
 

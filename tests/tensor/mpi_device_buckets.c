@@ -147,6 +147,7 @@ static const char *const policies[] = {
     "net=fp8e4m3:stochastic+ef min=1 clip=0.5 exempt=*2",
     "net=int8+ef min=128 guard=2,residual=0.000001 bucket=20K",
     "net=topk:0.02+ef min=1 bucket=20K warmup=1 ramp=0.25@1 momentum=0.9 algo=direct",
+    "net=topk:0.6+ef min=1 momentum=0.9 algo=direct", /* dense results */
     "net=topk:0.05,values=int8+ef+zstd min=1 undo=on momentum=0.5",
     "net=topk:0.03+ef min=1 bucket=20K clip=0.01:global algo=gather",
     "net=topk:0.05+ef min=128 guard=2,residual=0.001 bucket=20K",
