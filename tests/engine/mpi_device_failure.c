@@ -105,9 +105,9 @@ static void a_slow_stream_is_no_silent_peer(void) {
   __atomic_store_n(number, 0, __ATOMIC_SEQ_CST);
   lcomm_device_number hold = {LCOMM_DEVICE_AWAIT, number, 1};
   check(device->stream.numbers(it.stream, &hold, 1));
-  require_fine(it.comm, sum(&it));
-  pthread_t releaser;
+  pthread_t releaser; /* before a call that may wait for a thread which waits for the stream */
   require(pthread_create(&releaser, NULL, release_later, number) == 0, "no thread");
+  require_fine(it.comm, sum(&it));
   /* Another shape: its run gets memory, which waits for the stream. */
   require_fine(it.comm, lcomm_allreduce_on_stream(it.comm, it.buffer, it.buffer, COUNT / 2,
                                                   LCOMM_FLOAT32, LCOMM_SUM, it.stream));

@@ -34,9 +34,14 @@ int emulated_stream_finish(void *handle) {
   return emulated_finish(handle);
 }
 
-static bool all_have_reached_their_goal(void) {
+static bool is_of(const emulated_stream *s, int device) {
+  return device == LCOMM_DEVICE_NONE || device == s->device;
+}
+
+/* Streams of other devices have goals of those who wait for these. */
+static bool all_have_reached_their_goal(int device) {
   for (const emulated_stream *s = emulated_streams; s; s = s->next) {
-    if (s->done < s->goal) {
+    if (is_of(s, device) && s->done < s->goal) {
       return false;
     }
   }
@@ -46,10 +51,10 @@ static bool all_have_reached_their_goal(void) {
 void emulated_finish_all(const char *what, int device) {
   emulated_watch watch;
   for (emulated_stream *s = emulated_streams; s; s = s->next) {
-    s->goal = device == LCOMM_DEVICE_NONE || device == s->device ? s->put : s->done;
+    s->goal = is_of(s, device) ? s->put : s->goal;
   }
   emulated_watch_begin(&watch, what, "all streams");
-  while (!all_have_reached_their_goal() && !atomic_load(&emulated.ending)) {
+  while (!all_have_reached_their_goal(device) && !atomic_load(&emulated.ending)) {
     emulated_watch_step(&watch);
   }
   emulated_watch_end(&watch);
