@@ -143,12 +143,15 @@ void lcomm_comm_free(lcomm_comm *comm, bool orderly) {
   }
 }
 
+static bool is_busy(const lcomm_comm *comm) {
+  return lcomm_comm_is_busy(comm) || lcomm_residual_quorums_are_busy(comm);
+}
+
 /* From here on nobody but the caller moves it. */
 static void stop(lcomm_comm *comm) {
   lcomm_siblings_remove(comm);
   lcomm_progress_thread_stop(comm);
-  bool is_busy = lcomm_comm_is_busy(comm) || lcomm_residual_quorums_are_busy(comm);
-  if (is_busy && atomic_load(&comm->errors.status) == LCOMM_OK) {
+  if (is_busy(comm) && atomic_load(&comm->errors.status) == LCOMM_OK) {
     lcomm_fail(comm, LCOMM_ERR_ABORTED,
                "lcomm_destroy was called with operations in flight; wait for them first");
   }
@@ -247,6 +250,15 @@ void lcomm_stats_hide(lcomm_comm *comm) {
   if (comm && !lcomm_is_child(comm)) {
     lcomm_summary_hide(&comm->observers.summary);
   }
+}
+
+int lcomm_is_busy(lcomm_comm *comm) {
+  if (!comm || lcomm_enter(comm) != LCOMM_OK) {
+    return 0;
+  }
+  bool is = is_busy(comm);
+  lcomm_exit(comm);
+  return is;
 }
 
 void lcomm_retire(lcomm_comm *comm) {

@@ -238,6 +238,10 @@ LCOMM_API const char *lcomm_interfaces(const lcomm_comm *comm, char *text, size_
 /* No table of this communicator is printed at the end (LCOMM_STATS): its owner shows one. */
 LCOMM_API void lcomm_stats_hide(lcomm_comm *comm);
 
+/* 1: an operation of this rank is in flight, also one that its stream has not come to; launches of
+ * graphs do not count. Local, never waits; 0 for NULL and in a forked child. */
+LCOMM_API int lcomm_is_busy(lcomm_comm *comm);
+
 /* lcomm_destroy() waits for all ranks. Who may not wait frees in two steps, both local:
  * lcomm_retire() when the last operation of this rank is over; nothing may be called with the
  * communicator after it but lcomm_release(), which frees it and may only be called when all

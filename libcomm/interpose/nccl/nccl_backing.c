@@ -118,20 +118,6 @@ void lcomm_nccl_backing_list(lcomm_nccl_backing *backing, ncclComm_t comm) {
 
 /* ------------------------------------------------------------------- ending */
 
-lcomm_nccl_made lcomm_nccl_made_of(lcomm_comm *comm) {
-  lcomm_nccl_made made = {.comm = comm};
-  lcomm_policy_facts facts = {0};
-  if (!comm) {
-    return made;
-  }
-  (void)lcomm_policy_facts_get(comm, &facts);
-  made.feedback = facts.error_feedback ? lcomm_nccl_feedback_create(comm, facts.step_calls) : NULL;
-  if (facts.error_feedback && !made.feedback) {
-    lcomm_abort(comm, "a rank has no memory for error feedback");
-  }
-  return made;
-}
-
 /* Waits until all ranks do. A failure is no news: the calls before have told it, or nobody asks. */
 static void destroy(void *argument) {
   lcomm_nccl_made *made = argument;

@@ -8,23 +8,9 @@
 
 #include <pthread.h>
 
-#include "libcomm/interpose/interpose_control.h"
 #include "libcomm/interpose/nccl/nccl_comm.h"
+#include "libcomm/interpose/nccl/nccl_control.h"
 #include "libcomm/interpose/nccl/nccl_feedback.h"
-
-/* What is in force on a backing; the control file replaces it. nccl_over_control.c */
-typedef struct lcomm_nccl_policy {
-  uint64_t candidates;                       /* sums so far that were long enough */
-  uint64_t polls;                            /* how often the file was asked for */
-  char control[LCOMM_INTERPOSE_CONTROL_MAX]; /* its last command; "": none yet */
-  bool off, replaced;
-} lcomm_nccl_policy;
-
-/* A communicator of libcomm, and the error feedback of its sums, NULL without. */
-typedef struct lcomm_nccl_made {
-  lcomm_comm *comm;
-  lcomm_nccl_feedback *feedback;
-} lcomm_nccl_made;
 
 /* How sums are made. */
 typedef enum lcomm_nccl_manner {
@@ -68,7 +54,7 @@ typedef struct lcomm_nccl_backing {
   char *failure;                  /* ... and this sentence, where libcomm failed; else NULL */
   uint64_t min_bytes;             /* the least of its policies so far: shorter sums are NCCL's */
   char name[LCOMM_NCCL_NAME_MAX]; /* as the ranks agree; "" */
-  lcomm_nccl_policy policy;
+  lcomm_nccl_control control;
   lcomm_nccl_answer answers[LCOMM_NCCL_ANSWERS]; /* of `now`, by a hash */
 } lcomm_nccl_backing;
 
@@ -104,9 +90,6 @@ void lcomm_nccl_backing_give_up(ncclComm_t comm, const char *reason);
 /* End a communicator of libcomm, or give it up for a reason, without waiting; what it has on
  * devices a later call of the program frees. May be empty. */
 void lcomm_nccl_made_end(const lcomm_nccl_made *made, const char *reason);
-
-/* The error feedback that the communicator's policy asks for. */
-lcomm_nccl_made lcomm_nccl_made_of(lcomm_comm *comm);
 
 /* Start a thread without signals that nobody joins. It calls no CUDA (lcomm_device_defer_thread),
  * and stands for `device`. False: there is none. The process waits for such threads some seconds

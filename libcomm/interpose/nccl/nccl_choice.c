@@ -10,14 +10,6 @@
 
 /* ----------------------------------------------------------- the environment */
 
-static void tell_of_control(void) {
-  static atomic_flag said = ATOMIC_FLAG_INIT;
-  if (lcomm_interpose_control_wanted() && !atomic_flag_test_and_set(&said)) {
-    lcomm_nccl_log("LCOMM_INTERPOSE_CONTROL is read over NCCL only; where libcomm makes all calls "
-                   "the policy stays as it is");
-  }
-}
-
 bool lcomm_nccl_choices_begin(lcomm_nccl_choice *choice) {
   static atomic_flag said = ATOMIC_FLAG_INIT;
   const lcomm_nccl_environment *asked = lcomm_nccl_environment_get();
@@ -32,7 +24,6 @@ bool lcomm_nccl_choices_begin(lcomm_nccl_choice *choice) {
   }
   if (asked->mode != LCOMM_INTERPOSE_OFF) {
     lcomm_nccl_table_begin();
-    tell_of_control();
   }
   return true;
 }
@@ -48,18 +39,16 @@ const char *lcomm_nccl_choices_policy(void) {
 
 /* ---------------------------------------------------------- of a communicator */
 
-/* What the policy would say, where sums are exact. NULL: no memory. */
-static lcomm_preview *preview_of(const struct ncclComm *comm) {
+/* What the policy would say, where sums are exact. NULL: no memory, or it is none. */
+static lcomm_preview *preview_of(const struct ncclComm *comm, const char *policy) {
   lcomm_preview *preview = NULL;
   int *members = calloc((size_t)comm->size, sizeof *members);
   for (int rank = 0; members && rank < comm->size; rank++) {
     members[rank] = rank;
   }
-  const char *policy = lcomm_setting("LCOMM_POLICY");
-  if (!members || lcomm_preview_create(comm->comm, members, comm->size, policy ? policy : "",
-                                       &preview) != LCOMM_OK) {
-    lcomm_nccl_log("there is no report of a communicator: %s", lcomm_last_error(NULL));
-  } else {
+  const char *text = policy ? policy : lcomm_setting("LCOMM_POLICY");
+  if (members && lcomm_preview_create(comm->comm, members, comm->size, text ? text : "",
+                                      &preview) == LCOMM_OK) {
     lcomm_preview_name_set(preview, comm->name);
   }
   free(members);
@@ -67,31 +56,42 @@ static lcomm_preview *preview_of(const struct ncclComm *comm) {
 }
 
 static const char *policy_of(const struct ncclComm *comm) {
-  return comm->preview ? lcomm_preview_policy(comm->preview) : lcomm_policy_string(comm->comm);
+  return comm->preview ? lcomm_preview_policy(comm->preview) : lcomm_policy_string(comm->now.comm);
 }
 
-static void make_feedback(ncclComm_t comm) {
+/* Of what is reported. */
+static lcomm_nccl_feedback *feedback_of(const struct ncclComm *comm, const lcomm_preview *preview) {
   lcomm_policy_facts facts = {0};
-  if (comm->preview) {
-    lcomm_preview_facts(comm->preview, &facts);
-  } else {
-    (void)lcomm_policy_facts_get(comm->comm, &facts);
+  lcomm_preview_facts(preview, &facts);
+  return facts.error_feedback ? lcomm_nccl_feedback_create(comm->comm, facts.step_calls) : NULL;
+}
+
+static void make_now(ncclComm_t comm, lcomm_nccl_sharing sharing) {
+  comm->now = (lcomm_nccl_made){.comm = comm->comm};
+  if (lcomm_nccl_environment_get()->mode == LCOMM_INTERPOSE_REPORT) {
+    comm->preview = preview_of(comm, NULL);
   }
-  if (!facts.error_feedback) {
+  if (sharing == LCOMM_NCCL_SHARED_PROCESS) {
     return;
   }
-  comm->feedback = lcomm_nccl_feedback_create(comm->comm, facts.step_calls);
-  if (!comm->feedback) {
-    lcomm_abort(comm->comm, "a rank has no memory for error feedback");
+  if (comm->preview) {
+    comm->now.feedback = feedback_of(comm, comm->preview);
+  } else {
+    comm->now = lcomm_nccl_made_of(comm->comm);
   }
 }
 
 void lcomm_nccl_choices_make(ncclComm_t comm, lcomm_nccl_sharing sharing) {
-  if (lcomm_nccl_environment_get()->mode == LCOMM_INTERPOSE_REPORT) {
-    comm->preview = preview_of(comm);
+  lcomm_interpose_mode mode = lcomm_nccl_environment_get()->mode;
+  make_now(comm, sharing);
+  if (mode == LCOMM_INTERPOSE_REPORT && !comm->preview) {
+    lcomm_nccl_log("there is no report of a communicator: %s", lcomm_last_error(NULL));
   }
-  if (sharing == LCOMM_NCCL_OWN_PROCESSES) {
-    make_feedback(comm);
+  bool has_control =
+      lcomm_interpose_control_wanted() && mode != LCOMM_INTERPOSE_OFF && comm->size > 1;
+  comm->controlled = has_control ? lcomm_nccl_controlled_create(comm, sharing) : NULL;
+  if (has_control && !comm->controlled) {
+    lcomm_abort(comm->comm, "a rank has no memory to read LCOMM_INTERPOSE_CONTROL");
   }
   if (lcomm_interpose_recording) {
     lcomm_stats_hide(comm->comm);
@@ -99,10 +99,23 @@ void lcomm_nccl_choices_make(ncclComm_t comm, lcomm_nccl_sharing sharing) {
   }
 }
 
-void lcomm_nccl_choices_free(ncclComm_t comm) {
-  lcomm_nccl_feedback_destroy(comm->feedback);
+bool lcomm_nccl_choices_report(ncclComm_t comm, const char *policy) {
+  lcomm_preview *preview = preview_of(comm, policy);
+  if (!preview) {
+    return false;
+  }
+  lcomm_nccl_feedback_destroy(comm->now.feedback);
   lcomm_preview_destroy(comm->preview);
-  comm->feedback = NULL;
+  comm->preview = preview;
+  comm->now.feedback = feedback_of(comm, preview);
+  return true;
+}
+
+void lcomm_nccl_choices_free(ncclComm_t comm) {
+  lcomm_nccl_controlled_first(comm->controlled);
+  lcomm_nccl_feedback_destroy(comm->now.feedback);
+  lcomm_preview_destroy(comm->preview);
+  comm->now.feedback = NULL;
   comm->preview = NULL;
 }
 
@@ -113,6 +126,7 @@ static const char shared_process[] =
     "a process has several ranks: error feedback would let one wait for another";
 static const char no_pattern[] = "error feedback waits until the sums of a step repeat";
 static const char flushing[] = "flushes what error feedback carries";
+static const char switched_off[] = "switched off by LCOMM_INTERPOSE_CONTROL";
 static const char combined[] = "a type or an operation that the host combines";
 
 typedef struct decision {
@@ -136,8 +150,8 @@ static decision query(const lcomm_nccl_call *call) {
   decision it = {.why = ""};
   it.choice = comm->preview ? lcomm_preview_query(comm->preview, call->kind, count_of(call),
                                                   call->type, call->op, &it.why)
-                            : lcomm_policy_query(comm->comm, call->kind, count_of(call), call->type,
-                                                 call->op, &it.why);
+                            : lcomm_policy_query(comm->now.comm, call->kind, count_of(call),
+                                                 call->type, call->op, &it.why);
   return it;
 }
 
@@ -147,12 +161,12 @@ static decision decide_feedback(const lcomm_nccl_call *call, lcomm_nccl_site *si
   if (call->factor.is_used || is_for_one(call)) {
     return (decision){LCOMM_SELECT_EXACT, false, no_residual};
   }
-  if (!comm->feedback) {
+  if (!comm->now.feedback) {
     return (decision){LCOMM_SELECT_EXACT, false, shared_process};
   }
   site->kind = call->kind;
-  if (lcomm_nccl_feedback_next(comm->feedback, call->count, call->op, site) != LCOMM_OK) {
-    lcomm_abort(comm->comm, "a rank has no memory for error feedback");
+  if (lcomm_nccl_feedback_next(comm->now.feedback, call->count, call->op, site) != LCOMM_OK) {
+    lcomm_abort(comm->now.comm, "a rank has no memory for error feedback");
     site->what = LCOMM_INTERPOSE_PLAIN; /* a plain sum tells that */
   }
   if (site->what == LCOMM_INTERPOSE_PLAIN) {
@@ -162,7 +176,7 @@ static decision decide_feedback(const lcomm_nccl_call *call, lcomm_nccl_site *si
   if (site->what == LCOMM_INTERPOSE_FLUSH) {
     return (decision){LCOMM_SELECT_EXACT, false, flushing};
   }
-  lcomm_nccl_feedback_watch(comm->feedback, call->send, call->count, comm->rank);
+  lcomm_nccl_feedback_watch(comm->now.feedback, call->send, call->count, comm->rank);
   return (decision){LCOMM_SELECT_EF, false, ""};
 }
 
@@ -176,8 +190,8 @@ static void add_bytes(const lcomm_nccl_call *call, const decision *it,
     (void)lcomm_preview_bytes(comm->preview, call->kind, call->count, call->type, call->op,
                               has_residual, &record->sent_bytes, &record->exact_bytes);
   } else {
-    (void)lcomm_call_bytes(comm->comm, call->kind, call->count, call->type, call->op, has_residual,
-                           &record->sent_bytes, &record->exact_bytes);
+    (void)lcomm_call_bytes(comm->now.comm, call->kind, call->count, call->type, call->op,
+                           has_residual, &record->sent_bytes, &record->exact_bytes);
   }
 }
 
@@ -201,19 +215,29 @@ static void record(const lcomm_nccl_call *call, const decision *it) {
   lcomm_interpose_report_add(&record);
 }
 
-void lcomm_nccl_choose(const lcomm_nccl_call *call, lcomm_nccl_site *site) {
-  *site = (lcomm_nccl_site){.kind = call->kind};
-  if (!lcomm_interpose_recording && !call->comm->feedback) {
-    return;
+static decision decide(const lcomm_nccl_call *call, lcomm_nccl_site *site) {
+  if (lcomm_nccl_control_flushes(call, site)) {
+    return (decision){LCOMM_SELECT_EXACT, false, flushing};
+  }
+  site->feedback = NULL;
+  if (lcomm_nccl_control_is_off(call->comm->controlled)) {
+    return (decision){LCOMM_SELECT_NONE, false, switched_off};
   }
   decision it = query(call);
-  if (it.choice == LCOMM_SELECT_EF) {
-    it = decide_feedback(call, site);
+  return it.choice == LCOMM_SELECT_EF ? decide_feedback(call, site) : it;
+}
+
+void lcomm_nccl_choose(const lcomm_nccl_call *call, lcomm_nccl_site *site) {
+  const struct ncclComm *comm = call->comm;
+  *site = (lcomm_nccl_site){.kind = call->kind};
+  if (!lcomm_interpose_recording && !comm->now.feedback && !comm->controlled) {
+    return;
   }
+  decision it = decide(call, site);
   if (lcomm_interpose_recording) {
     record(call, &it);
   }
-  if (call->comm->preview) { /* all is exact */
+  if (comm->preview) { /* all is exact */
     site->feedback = NULL;
   }
 }

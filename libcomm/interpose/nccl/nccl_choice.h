@@ -6,8 +6,7 @@
 /* Alone: what the policy says of each sum, error feedback by call site, and what the table at the
  * end counts. */
 
-#include "libcomm/interpose/nccl/nccl_comm.h"
-#include "libcomm/interpose/nccl/nccl_feedback.h"
+#include "libcomm/interpose/nccl/nccl_alone_control.h"
 
 /* May the process run so? If not, `reason` says why. Before the first call. */
 bool lcomm_nccl_choices_begin(lcomm_nccl_choice *choice);
@@ -15,16 +14,15 @@ bool lcomm_nccl_choices_begin(lcomm_nccl_choice *choice);
 /* The policy of communicators, for lcomm_config: NULL is LCOMM_POLICY, "" exact sums. */
 const char *lcomm_nccl_choices_policy(void);
 
-/* A communicator has its lcomm_comm and its name. shares_process: some of its ranks are in one
- * process, so no sum may wait for another rank: none has error feedback. */
-typedef enum lcomm_nccl_sharing {
-  LCOMM_NCCL_OWN_PROCESSES,
-  LCOMM_NCCL_SHARED_PROCESS
-} lcomm_nccl_sharing;
+/* A communicator has its lcomm_comm and its name. */
 void lcomm_nccl_choices_make(ncclComm_t comm, lcomm_nccl_sharing sharing);
 
-/* Give back what that made; before the lcomm_comm goes. Waits for sums with error feedback. */
+/* Give back what that made; before the lcomm_comm goes. Waits for its sums with error feedback. */
 void lcomm_nccl_choices_free(ncclComm_t comm);
+
+/* LCOMM_INTERPOSE=report: from here on the table is about another policy; NULL is LCOMM_POLICY.
+ * False: it is none, as lcomm_last_error(NULL) says, and all stays as it is. */
+bool lcomm_nccl_choices_report(ncclComm_t comm, const char *policy);
 
 /* Decide about the next sum, with the lock, and count it. site->feedback: it has a residual there;
  * NULL: it is plain. */

@@ -4,7 +4,7 @@
 /* Communicators: made by ids, and asked. How they are made: nccl_make.c; of others: nccl_part.c;
  * their end: nccl_end.c. */
 
-#include "libcomm/interpose/nccl/nccl_comm.h"
+#include "libcomm/interpose/nccl/nccl_alone_control.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +132,10 @@ static ncclResult_t device_of(const ncclComm_t comm, int *device) {
 static ncclResult_t ask_libcomm(ncclComm_t comm) {
   ncclResult_t error = ncclSuccess;
   if (pthread_mutex_trylock(&comm->lock) == 0) {
-    error = lcomm_nccl_ended(comm->comm, lcomm_progress(comm->comm));
+    const lcomm_comm *whose = comm->comm;
+    lcomm_status status = lcomm_progress(comm->comm);
+    status = status == LCOMM_OK ? lcomm_nccl_controlled_progress(comm->controlled, &whose) : status;
+    error = lcomm_nccl_ended(whose, status);
     pthread_mutex_unlock(&comm->lock);
   }
   return error;

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "libcomm/interpose/nccl/nccl_calls.h"
+#include "libcomm/interpose/nccl/nccl_feedback.h"
 #include "libcomm_interpose.h"
 
 /* ------------------------------------------------------------------ places */
@@ -75,9 +76,10 @@ struct ncclComm {
   uint64_t *counts;           /* room for one per rank */
   lcomm_nccl_factor *factors; /* operations from ncclNumOps on */
   int factor_count;
+  lcomm_nccl_made now;    /* makes sums: `comm`, or one of another policy */
   lcomm_preview *preview; /* LCOMM_INTERPOSE=report: what the policy would say; else NULL */
-  struct lcomm_nccl_feedback *feedback; /* where the policy asks for it; else NULL */
-  bool is_parked;                       /* destroyed by the program, see nccl_end.c */
+  struct lcomm_nccl_controlled *controlled; /* nccl_alone_control.h; NULL: no file says more */
+  bool is_parked;                           /* destroyed by the program, see nccl_end.c */
   ncclComm_t next;
 };
 
@@ -123,6 +125,9 @@ ncclResult_t lcomm_nccl_submit_making(const lcomm_nccl_making *making);
  * not wait for are made by threads: ncclInProgress. The first failure. */
 ncclResult_t lcomm_nccl_make_all(lcomm_nccl_making *all, size_t count);
 
+/* Start a thread without signals, for the caller to join or detach. The error, or 0. */
+int lcomm_nccl_thread_create(pthread_t *thread, void *(*run)(void *), void *argument);
+
 /* Parts of it, in the thread that makes. */
 ncclResult_t lcomm_nccl_make(lcomm_nccl_making *making);
 
@@ -132,6 +137,9 @@ ncclResult_t lcomm_nccl_comm_new(const char *function, const ncclComm_t parent,
                                  const ncclConfig_t *config, ncclComm_t *made);
 void lcomm_nccl_comm_free(ncclComm_t comm);
 void lcomm_nccl_list(ncclComm_t comm);
+
+/* What is in flight fails on all ranks, and what is begun later. Any thread, without the lock. */
+void lcomm_nccl_give_up(ncclComm_t comm, const char *reason);
 
 /* Abort it, and free it, without waiting for other ranks. */
 void lcomm_nccl_drop(ncclComm_t comm);
@@ -166,7 +174,8 @@ struct lcomm_nccl_call {
   int root; /* or the peer */
   cudaStream_t stream;
   lcomm_nccl_turn turn;
-  uint32_t pass;                 /* of its turn, in a group */
+  uint32_t pass;                 /* of its turn, in a group: */
+  bool is_grouped;               /* it is made when that ends */
   lcomm_nccl_factor factor;      /* is_used: sums have it */
   lcomm_nccl_gathered *gathered; /* of nccl_gathered.c; the group frees it with its end */
 };

@@ -55,7 +55,10 @@ static ncclComm_t take_parked(uint64_t family) {
 
 static lcomm_status finish(ncclComm_t comm) {
   lcomm_nccl_choices_free(comm);
-  return lcomm_destroy(comm->comm);
+  lcomm_status status = lcomm_destroy(comm->comm);
+  status = lcomm_nccl_controlled_end(comm->controlled, status);
+  comm->controlled = NULL;
+  return status;
 }
 
 static void end_one(ncclComm_t comm) {
@@ -70,6 +73,12 @@ static void *end_by_thread(void *argument) {
   return NULL;
 }
 
+/* Of all that is in flight, and is begun later. Any thread. */
+void lcomm_nccl_give_up(ncclComm_t comm, const char *reason) {
+  lcomm_abort(comm->comm, reason);
+  lcomm_nccl_controlled_abort(comm->controlled, reason);
+}
+
 /* The first ones by threads, the last one by this. */
 static ncclResult_t end_list(ncclComm_t all) {
   ncclResult_t result = ncclSuccess;
@@ -79,7 +88,7 @@ static ncclResult_t end_list(ncclComm_t all) {
   pthread_t thread;
   bool has_thread = all->next && pthread_create(&thread, NULL, end_by_thread, all) == 0;
   if (all->next && !has_thread) { /* others could wait for it for ever */
-    lcomm_abort(all->comm, "a rank cannot start a thread that ends its communicator");
+    lcomm_nccl_give_up(all, "a rank cannot start a thread that ends its communicator");
     end_one(all);
   }
   if (all->next) {
@@ -104,7 +113,7 @@ static void wait_for_calls(ncclComm_t comm) {
 
 void lcomm_nccl_drop(ncclComm_t comm) {
   if (comm->comm) {
-    lcomm_abort(comm->comm, "ncclCommAbort was called");
+    lcomm_nccl_give_up(comm, "ncclCommAbort was called");
     pthread_mutex_lock(&living.lock);
     take_off(comm);
     ncclComm_t others = take_parked(comm->family);
@@ -155,7 +164,7 @@ static ncclResult_t revoke(ncclComm_t comm, int flags) {
     return lcomm_nccl_fail(ncclInvalidArgument, "ncclCommRevoke: flags are %d, not 0", flags);
   }
   if (result == ncclSuccess) {
-    lcomm_abort(comm->comm, "ncclCommRevoke was called");
+    lcomm_nccl_give_up(comm, "ncclCommRevoke was called");
   }
   return result;
 }

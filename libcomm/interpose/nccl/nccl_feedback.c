@@ -32,6 +32,20 @@ void lcomm_nccl_feedback_destroy(lcomm_nccl_feedback *feedback) {
   free(feedback);
 }
 
+lcomm_nccl_made lcomm_nccl_made_of(lcomm_comm *comm) {
+  lcomm_nccl_made made = {.comm = comm};
+  lcomm_policy_facts facts = {0};
+  if (!comm) {
+    return made;
+  }
+  (void)lcomm_policy_facts_get(comm, &facts);
+  made.feedback = facts.error_feedback ? lcomm_nccl_feedback_create(comm, facts.step_calls) : NULL;
+  if (facts.error_feedback && !made.feedback) {
+    lcomm_abort(comm, "a rank has no memory for error feedback");
+  }
+  return made;
+}
+
 /* ------------------------------------------------------------------ deciding */
 
 lcomm_status lcomm_nccl_feedback_next(lcomm_nccl_feedback *feedback, uint64_t count, lcomm_op op,

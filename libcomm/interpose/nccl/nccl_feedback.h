@@ -26,6 +26,15 @@ lcomm_nccl_feedback *lcomm_nccl_feedback_create(lcomm_comm *comm, uint32_t step_
 /* Wait for the sums in flight, forget all. NULL ok. */
 void lcomm_nccl_feedback_destroy(lcomm_nccl_feedback *feedback);
 
+/* A communicator of libcomm, and the error feedback of its sums, NULL without. */
+typedef struct lcomm_nccl_made {
+  lcomm_comm *comm;
+  lcomm_nccl_feedback *feedback;
+} lcomm_nccl_made;
+
+/* With the error feedback that the communicator's policy asks for. */
+lcomm_nccl_made lcomm_nccl_made_of(lcomm_comm *comm);
+
 /* Decide about the next sum of float32 with error feedback: a sum of site->kind. PLAIN: NCCL makes
  * it, exactly. MEMORY: this rank cannot make it. */
 lcomm_status lcomm_nccl_feedback_next(lcomm_nccl_feedback *feedback, uint64_t count, lcomm_op op,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libcomm/interpose/nccl/nccl_comm.h"
+#include "libcomm/interpose/nccl/nccl_alone_control.h"
 #include "libcomm/interpose/nccl/nccl_items.h"
 
 /* Of one thread. */
@@ -70,7 +70,12 @@ static ncclResult_t append(lcomm_nccl_items *to, const void *item, size_t size) 
 
 ncclResult_t lcomm_nccl_submit(const lcomm_nccl_call *call) {
   group *mine = group_of_thread();
-  return mine && mine->depth > 0 ? append(&mine->calls, call, sizeof *call) : call->make(call);
+  if (!mine || mine->depth == 0) {
+    return call->make(call);
+  }
+  lcomm_nccl_call grouped = *call;
+  grouped.is_grouped = true;
+  return append(&mine->calls, &grouped, sizeof grouped);
 }
 
 ncclResult_t lcomm_nccl_submit_making(const lcomm_nccl_making *making) {
@@ -138,7 +143,8 @@ static ncclResult_t make_pass(const lcomm_nccl_items *calls, int turn, uint32_t 
   return result;
 }
 
-/* The first failure ends the group: calls behind it are not made. */
+/* The first failure ends the group: calls behind it are not made. The control file is read for
+ * calls behind the group. */
 static ncclResult_t make_calls(const lcomm_nccl_items *calls) {
   uint32_t passes = number_passes(calls);
   ncclResult_t result = ncclSuccess;
@@ -149,6 +155,7 @@ static ncclResult_t make_calls(const lcomm_nccl_items *calls) {
       result = result == ncclSuccess ? made : result;
     }
   }
+  lcomm_nccl_control_group(calls->all, calls->count);
   return result;
 }
 

@@ -63,7 +63,8 @@ static uint64_t family_of(const lcomm_nccl_making *it) {
 
 /* What ranks tell each other when their communicator is made. */
 typedef struct told {
-  uint64_t process;   /* of the rank */
+  uint64_t process;       /* of the rank */
+  uint64_t is_controlled; /* LCOMM_INTERPOSE_CONTROL is set */
   ncclUniqueId place; /* where those that are left may meet if some are lost; zeros: it has none */
   char name[LCOMM_NCCL_NAME_MAX];
 } told;
@@ -71,6 +72,16 @@ typedef struct told {
 static bool is_named_alike(const told *all, int ranks) {
   for (int rank = 1; rank < ranks; rank++) {
     if (memcmp(all[rank].name, all[0].name, sizeof(all[0].name)) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* They ask for its words together. */
+static bool is_controlled_alike(const told *all, int ranks) {
+  for (int rank = 1; rank < ranks; rank++) {
+    if (all[rank].is_controlled != all[0].is_controlled) {
       return false;
     }
   }
@@ -101,7 +112,9 @@ static lcomm_nccl_sharing sharing_of(const told *all, int ranks) {
 
 static lcomm_status tell_others(ncclComm_t comm, told *all) {
   lcomm_nccl_place place;
-  told mine = {.process = lcomm_nccl_process_number(), .name = ""};
+  told mine = {.process = lcomm_nccl_process_number(),
+               .is_controlled = lcomm_interpose_control_wanted(),
+               .name = ""};
   if (lcomm_nccl_place_find(&place, &comm->place_socket) == ncclSuccess) {
     lcomm_nccl_id_write(&place, &mine.place);
   }
@@ -110,6 +123,9 @@ static lcomm_status tell_others(ncclComm_t comm, told *all) {
   lcomm_status status = lcomm_allgather(comm->comm, &mine, all, sizeof(mine), LCOMM_UINT8);
   for (int rank = 0; rank < comm->size && status == LCOMM_OK; rank++) {
     comm->places[rank] = all[rank].place;
+  }
+  if (status == LCOMM_OK && !is_controlled_alike(all, comm->size)) {
+    return LCOMM_ERR_MISMATCH;
   }
   if (status == LCOMM_OK && !is_named_alike(all, comm->size)) {
     status = drop_name(comm);
@@ -168,6 +184,19 @@ static void give_up(ncclComm_t comm, const char *why) {
   comm->comm = NULL;
 }
 
+static ncclResult_t not_shared(const struct ncclComm *comm, lcomm_status status) {
+  switch (status) {
+  case LCOMM_ERR_MEMORY:
+    return lcomm_nccl_fail(ncclSystemError, "no memory for a communicator");
+  case LCOMM_ERR_MISMATCH:
+    return lcomm_nccl_fail(ncclInvalidUsage,
+                           "LCOMM_INTERPOSE_CONTROL is set on some ranks of a communicator, and "
+                           "not on others; set it on all, or on none");
+  default:
+    return lcomm_nccl_ended(comm->comm, status);
+  }
+}
+
 /* What the thread's device is now does not matter when this returns. */
 ncclResult_t lcomm_nccl_make(lcomm_nccl_making *it) {
   ncclComm_t comm = it->comm;
@@ -189,9 +218,7 @@ ncclResult_t lcomm_nccl_make(lcomm_nccl_making *it) {
   if (status == LCOMM_OK) {
     return ncclSuccess;
   }
-  ncclResult_t result = status == LCOMM_ERR_MEMORY
-                            ? lcomm_nccl_fail(ncclSystemError, "no memory for a communicator")
-                            : lcomm_nccl_ended(comm->comm, status);
+  ncclResult_t result = not_shared(comm, status);
   give_up(comm, "a rank could not make its communicator of NCCL");
   return result;
 }

@@ -47,7 +47,7 @@ static void stand_for(const batch *mine) {
 }
 
 /* Signals of the program are handled by its own threads. */
-static int start(pthread_t *thread, void *(*run)(void *), void *argument) {
+int lcomm_nccl_thread_create(pthread_t *thread, void *(*run)(void *), void *argument) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -100,7 +100,7 @@ static bool begins_batch(const lcomm_nccl_making *all, size_t i) {
 static ncclResult_t run_all(batch *batches, size_t count) {
   int error = 0;
   for (size_t i = 0; i + 1 < count && error == 0; i++) {
-    error = start(&batches[i].thread, run_batch, &batches[i]);
+    error = lcomm_nccl_thread_create(&batches[i].thread, run_batch, &batches[i]);
     batches[i].has_thread = error == 0;
   }
   if (error == 0 && count > 0) {
@@ -193,7 +193,7 @@ static ncclResult_t start_own(batch *mine) {
     atomic_store(&it->comm->state, is_none ? LCOMM_NCCL_ABANDONED : LCOMM_NCCL_MAKING);
     *it->receiver = is_none ? NULL : it->comm;
   }
-  int error = start(&thread, run_own_batch, mine);
+  int error = lcomm_nccl_thread_create(&thread, run_own_batch, mine);
   if (error == 0) {
     pthread_detach(thread);
     return ncclInProgress;

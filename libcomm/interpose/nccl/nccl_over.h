@@ -101,15 +101,12 @@ void lcomm_nccl_over_note(lcomm_nccl_backing *backing);
 
 /* ---------------------------------------------------- nccl_over_control.c */
 
-/* Is it due, by the sums so far? With the lock; the same on all ranks. */
-bool lcomm_nccl_control_is_due(const lcomm_nccl_backing *backing);
-
 /* The residuals of the policy before are flushed: their communicator ends. With the lock. */
-void lcomm_nccl_control_drop_former(lcomm_nccl_backing *backing);
+void lcomm_nccl_over_drop_former(lcomm_nccl_backing *backing);
 
 /* Ask for the words of the control file on all of these backings at once, and obey them. Waits for
  * the other ranks. */
-void lcomm_nccl_control_poll(lcomm_nccl_backing *const *backings, size_t count);
+void lcomm_nccl_over_poll(lcomm_nccl_backing *const *backings, size_t count);
 
 /* ----------------------------------------------------- nccl_over_record.c */
 

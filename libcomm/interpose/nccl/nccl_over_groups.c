@@ -194,14 +194,14 @@ static void poll_control(void) {
   size_t due = 0;
   for (size_t i = 0; i < mine->noted.count; i++) {
     lcomm_nccl_backing_enter(all[i]);
-    bool is_due = lcomm_nccl_control_is_due(all[i]);
+    bool is_due = all[i]->now.comm && lcomm_nccl_control_is_due(&all[i]->control);
     lcomm_nccl_backing_leave(all[i]);
     if (is_due) {
       all[due++] = all[i];
     }
   }
   if (due > 0) {
-    lcomm_nccl_control_poll(all, due);
+    lcomm_nccl_over_poll(all, due);
   }
 }
 

@@ -85,14 +85,14 @@ static lcomm_selection query(const lcomm_nccl_sum *it, const char **why) {
 /* With the lock. True: libcomm makes it. False: *why says why not. */
 static bool is_chosen(lcomm_nccl_sum *it, lcomm_selection *choice, const char **why) {
   lcomm_nccl_backing *at = it->at;
-  lcomm_nccl_control_drop_former(at);
-  if (flushes(it, at->former.feedback) || (at->policy.off && flushes(it, at->now.feedback))) {
+  lcomm_nccl_over_drop_former(at);
+  if (flushes(it, at->former.feedback) || (at->control.off && flushes(it, at->now.feedback))) {
     *choice = LCOMM_SELECT_EXACT;
     *why = flushing;
     return true;
   }
   it->site.feedback = NULL;
-  if (!at->now.comm || at->policy.off) {
+  if (!at->now.comm || at->control.off) {
     *why = at->now.comm ? "switched off by LCOMM_INTERPOSE_CONTROL" : at->why;
     return false;
   }
@@ -109,13 +109,13 @@ static void count(lcomm_nccl_sum *it) {
   lcomm_nccl_backing *at = it->at;
   lcomm_nccl_backing_enter(at);
   bool counts = at->now.comm && size_of(it) >= at->min_bytes;
-  at->policy.candidates += counts;
-  bool is_due = counts && lcomm_nccl_control_is_due(at);
+  at->control.candidates += counts;
+  bool is_due = counts && lcomm_nccl_control_is_due(&at->control);
   lcomm_nccl_backing_leave(at);
   if (is_due && lcomm_nccl_over_in_group()) {
     lcomm_nccl_over_note(at);
   } else if (is_due) {
-    lcomm_nccl_control_poll(&at, 1);
+    lcomm_nccl_over_poll(&at, 1);
   }
 }
 

@@ -94,7 +94,7 @@ static ncclResult_t shrink(ncclComm_t comm, int *without, int count, ncclComm_t 
     return result;
   }
   if (flags == SHRINK_ABORT) {
-    lcomm_abort(comm->comm, "ncclCommShrink was called with NCCL_SHRINK_ABORT");
+    lcomm_nccl_give_up(comm, "ncclCommShrink was called with NCCL_SHRINK_ABORT");
   }
   return lcomm_nccl_submit_making(&it);
 }

@@ -55,7 +55,7 @@ static ncclResult_t check(const char *name, ncclDataType_t type, ncclRedOp_t op,
 
 /* With the communicator's lock. */
 static lcomm_status all_reduce_of(const lcomm_nccl_call *it, double factor) {
-  lcomm_comm *comm = it->comm->comm;
+  lcomm_comm *comm = it->comm->now.comm;
   return it->factor.is_used
              ? lcomm_allreduce_weighted_on_stream(comm, it->send, it->receive, it->count, it->type,
                                                   factor, it->stream)
@@ -68,30 +68,33 @@ static lcomm_status scatter_of(const lcomm_nccl_call *it, double factor) {
   struct ncclComm *comm = it->comm;
   bool is_even = it->root < 0;
   if (is_even && !it->factor.is_used) {
-    return lcomm_reduce_scatter_on_stream(comm->comm, it->send, it->receive, it->count, it->type,
-                                          it->op, it->stream);
+    return lcomm_reduce_scatter_on_stream(comm->now.comm, it->send, it->receive, it->count,
+                                          it->type, it->op, it->stream);
   }
   for (int rank = 0; rank < comm->size; rank++) {
     comm->counts[rank] = is_even || rank == it->root ? it->count : 0;
   }
   return it->factor.is_used
-             ? lcomm_reduce_scatterv_weighted_on_stream(comm->comm, it->send, it->receive,
+             ? lcomm_reduce_scatterv_weighted_on_stream(comm->now.comm, it->send, it->receive,
                                                         comm->counts, it->type, factor, it->stream)
-             : lcomm_reduce_scatterv_on_stream(comm->comm, it->send, it->receive, comm->counts,
+             : lcomm_reduce_scatterv_on_stream(comm->now.comm, it->send, it->receive, comm->counts,
                                                it->type, it->op, it->stream);
 }
 
 /* What a residual cannot be used for, a call that is captured into a graph say, is refused before
  * anything is sent: it is an exact sum, on all ranks alike. */
-static lcomm_status make_chosen(const lcomm_nccl_call *it,
+static ncclResult_t make_chosen(const lcomm_nccl_call *it,
                                 lcomm_status (*sum)(const lcomm_nccl_call *it, double factor),
                                 double factor) {
   lcomm_nccl_site site;
   lcomm_nccl_choose(it, &site);
-  lcomm_status status = site.feedback
-                            ? lcomm_nccl_feedback_sum(&site, it->send, it->receive, it->stream)
-                            : LCOMM_ERR_ARGUMENT;
-  return status == LCOMM_ERR_ARGUMENT ? sum(it, factor) : status;
+  if (site.feedback) {
+    lcomm_status status = lcomm_nccl_feedback_sum(&site, it->send, it->receive, it->stream);
+    if (status != LCOMM_ERR_ARGUMENT) {
+      return lcomm_nccl_ended(lcomm_nccl_feedback_comm(site.feedback), status);
+    }
+  }
+  return lcomm_nccl_ended(it->comm->now.comm, sum(it, factor));
 }
 
 static ncclResult_t make(const lcomm_nccl_call *it,
@@ -106,7 +109,8 @@ static ncclResult_t make(const lcomm_nccl_call *it,
     factor = lcomm_nccl_float_read(it->factor.type, bytes);
   }
   pthread_mutex_lock(&it->comm->lock);
-  ncclResult_t result = lcomm_nccl_ended(it->comm->comm, make_chosen(it, sum, factor));
+  lcomm_nccl_control_sum(it);
+  ncclResult_t result = make_chosen(it, sum, factor);
   pthread_mutex_unlock(&it->comm->lock);
   return result;
 }

@@ -4,26 +4,12 @@
 
 /* Over an NCCL: another policy without a restart. */
 
-#include <stdio.h>
-
+#include "tests/interpose/nccl/nccl_control_file.h"
 #include "tests/interpose/nccl/nccl_over_world.h"
-
-static char control_path[64];
-
-/* All ranks see the file change before they go on. */
-static void say(const char *words) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (mpi_rank == 0) {
-    FILE *file = fopen(control_path, "w");
-    require(file && fprintf(file, "%s\n", words) > 0, "no control file");
-    fclose(file);
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
-}
 
 /* So many sums, as many as lie between two looks at the file; whose are they, and how exact? */
 static void all_are(world *it, bool libcomms, bool exact) {
-  enum { SUMS = 16 };
+  enum { SUMS = SUMS_BETWEEN_LOOKS };
   (void)sums_below();
   for (int i = 0; i < SUMS; i++) {
     put_floats(it->from, mpi_rank, SUM_COUNT);
@@ -75,12 +61,6 @@ static void in_groups_they_obey_at_the_end(void) {
   end(&it);
 }
 
-static void the_file_is_removed(void) {
-  if (mpi_rank == 0) {
-    unlink(control_path);
-  }
-}
-
 static const mpi_property properties[] = {
     PROPERTY(the_ranks_obey_at_the_same_sum),
     PROPERTY(in_groups_they_obey_at_the_end),
@@ -88,10 +68,8 @@ static const mpi_property properties[] = {
     PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
-/* Ranks of one launcher share the file. */
 static int control_main(int *argc, char ***argv, const mpi_property *all, int count) {
-  snprintf(control_path, sizeof(control_path), "/tmp/lcomm-nccl-control-%d", (int)getppid());
-  setenv("LCOMM_INTERPOSE_CONTROL", control_path, 1);
+  name_control_file();
   return over_main(argc, argv, all, count);
 }
 
