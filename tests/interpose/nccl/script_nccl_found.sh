@@ -72,7 +72,7 @@ says alone_compression_that_is_required_needs_a_policy 5 'result 5: .*LCOMM_INTE
   'LCOMM_INTERPOSE=require' LCOMM_NCCL=alone LCOMM_INTERPOSE=require
 says alone_compression_that_is_required_has_one 0 'version 22809' '' LCOMM_NCCL=alone LCOMM_INTERPOSE=require \
   LCOMM_POLICY=net=int8
-says alone_the_control_file_is_not_read 0 'version 22809' 'is read over NCCL only' LCOMM_NCCL=alone \
+says alone_the_control_file_is_no_news 0 'version 22809' '' LCOMM_NCCL=alone \
   LCOMM_INTERPOSE_CONTROL=control
 
 # without NAME STATUS OUTPUT SAID [VARIABLE]: the program that finds no NCCL
