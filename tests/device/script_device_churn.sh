@@ -73,6 +73,8 @@ interpose/nccl/mpi_nccl_choices 2
 interpose/nccl/mpi_nccl_choices_report 2
 interpose/nccl/mpi_nccl_comms 2
 interpose/nccl/mpi_nccl_config 2
+interpose/nccl/mpi_nccl_control 2
+interpose/nccl/mpi_nccl_control_life 2
 interpose/nccl/mpi_nccl_factors 2
 interpose/nccl/mpi_nccl_gathered 2
 interpose/nccl/mpi_nccl_groups 2

@@ -4,75 +4,9 @@
 /* Several ranks in one process: in one thread, as ncclCommInitAll makes them, and in a thread each.
  * Each number of ranks runs in a process of its own. */
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "libcomm/interpose/nccl/nccl_abi.h"
-#include "libcomm/interpose/nccl/nccl_functions.h"
-#include "tests/support/emulated/emulated_device.h"
-#include "tests/support/emulated/emulated_runtime.h"
-#include "tests/support/forked.h"
-#include "tests/support/unit_tests.h"
-
-#define DECLARE(name, kind, n, ...)                                                                \
-  LCOMM_NCCL_RETURNS(kind) nccl##name LCOMM_NCCL_PARAMETERS(n, __VA_ARGS__);
-LCOMM_NCCL_LIST(DECLARE)
-
-enum { RANKS_MAX = 8, DEVICES = RANKS_MAX, COUNT = 5000 };
+#include "tests/interpose/nccl/nccl_one_process.h"
 
 static const int rank_counts[] = {1, 2, 3, 8};
-
-/* What each rank has. */
-typedef struct rank_state {
-  ncclComm_t comm;
-  cudaStream_t stream;
-  int *from, *to;
-} rank_state;
-
-#define FINE(call)                                                                                 \
-  do {                                                                                             \
-    ncclResult_t result_ = (call);                                                                 \
-    forked_require(self, result_ == ncclSuccess, "%s is %d: %s", #call, (int)result_,              \
-                   ncclGetLastError(NULL));                                                        \
-  } while (0)
-#define CUDA(call)                                                                                 \
-  do {                                                                                             \
-    cudaError_t error_ = (call);                                                                   \
-    forked_require(self, error_ == cudaSuccess, "%s: %s", #call, cudaGetErrorString(error_));      \
-  } while (0)
-
-/* ----------------------------------------------------------------- the process */
-
-static void begin(void) {
-  const emulated_setup setup = {.devices = DEVICES,
-                                .kernels = &lcomm_cuda_kernels_table,
-                                .seed = 5,
-                                .pause_us_max = 50,
-                                .apart = true};
-  setenv("LCOMM_NCCL", "alone", 1);
-  setenv("LCOMM_POLICY", "net=none", 1);
-  lcomm_device_replace(emulated_begin(&setup));
-}
-
-static void open_rank(forked *self, rank_state *it, int rank) {
-  int values[COUNT];
-  for (int i = 0; i < COUNT; i++) {
-    values[i] = 100 * rank + i % 7;
-  }
-  CUDA(cudaSetDevice(rank % DEVICES));
-  CUDA(cudaStreamCreate(&it->stream));
-  CUDA(cudaMalloc((void **)&it->from, RANKS_MAX * sizeof(values)));
-  CUDA(cudaMalloc((void **)&it->to, RANKS_MAX * sizeof(values)));
-  CUDA(cudaMemcpy(it->from, values, sizeof(values), cudaMemcpyHostToDevice));
-}
-
-static void close_rank(forked *self, const rank_state *it) {
-  CUDA(cudaStreamSynchronize(it->stream));
-  CUDA(cudaStreamDestroy(it->stream));
-  CUDA(cudaFree(it->from));
-  CUDA(cudaFree(it->to));
-}
 
 static void holds(forked *self, const rank_state *it, const char *what, int first, int times) {
   int values[COUNT];
@@ -265,7 +199,7 @@ static void work_in_threads(forked *self, int ranks) {
 /* ------------------------------------------------------------------ properties */
 
 static void ranks_of_one_thread_work_together(forked *self) {
-  begin();
+  begin("net=none");
   for (size_t i = 0; i < sizeof(rank_counts) / sizeof *rank_counts; i++) {
     work_in_one_thread(self, rank_counts[i]);
   }
@@ -273,7 +207,7 @@ static void ranks_of_one_thread_work_together(forked *self) {
 }
 
 static void ranks_in_threads_work_together(forked *self) {
-  begin();
+  begin("net=none");
   for (size_t i = 0; i < sizeof(rank_counts) / sizeof *rank_counts; i++) {
     work_in_threads(self, rank_counts[i]);
   }
@@ -284,7 +218,7 @@ static void ranks_in_threads_work_together(forked *self) {
 static void an_abort_of_one_rank_ends_all(forked *self) {
   ncclComm_t comms[3] = {NULL};
   int devices[3] = {0, 1, 2};
-  begin();
+  begin("net=none");
   FINE(ncclCommInitAll(comms, 3, devices));
   FINE(ncclCommDestroy(comms[1]));
   FINE(ncclCommAbort(comms[0]));
