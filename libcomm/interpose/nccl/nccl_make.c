@@ -178,12 +178,6 @@ static lcomm_status split(lcomm_nccl_making *it) {
   return status;
 }
 
-static void give_up(ncclComm_t comm, const char *why) {
-  lcomm_abort(comm->comm, why);
-  lcomm_destroy(comm->comm);
-  comm->comm = NULL;
-}
-
 static ncclResult_t not_shared(const struct ncclComm *comm, lcomm_status status) {
   switch (status) {
   case LCOMM_ERR_MEMORY:
@@ -219,6 +213,10 @@ ncclResult_t lcomm_nccl_make(lcomm_nccl_making *it) {
     return ncclSuccess;
   }
   ncclResult_t result = not_shared(comm, status);
-  give_up(comm, "a rank could not make its communicator of NCCL");
+  if (status != LCOMM_ERR_MISMATCH) { /* which all ranks have found */
+    lcomm_abort(comm->comm, "a rank could not make its communicator of NCCL");
+  }
+  lcomm_destroy(comm->comm);
+  comm->comm = NULL;
   return result;
 }
