@@ -80,8 +80,8 @@
     "end what "                                                                                    \
     "would have been compressed and saved")                                                        \
   X(LCOMM_ENV_INTERPOSE_CONTROL, "LCOMM_INTERPOSE_CONTROL", "none",                                \
-    "file that libcomm-mpi.so, and libcomm-nccl.so over NCCL, look into while the program runs: "  \
-    "on, off, or policy WORDS")                                                                    \
+    "file that libcomm-mpi.so and libcomm-nccl.so look into while the program runs: on, off, or "  \
+    "policy WORDS")                                                                                \
   X(LCOMM_ENV_NCCL, "LCOMM_NCCL", "over, else alone",                                              \
     "the preloaded libcomm-nccl.so: over hands calls to the NCCL below, but for sums that "        \
     "LCOMM_POLICY chooses; alone: libcomm makes those that it can, and refuses others; unset: "    \

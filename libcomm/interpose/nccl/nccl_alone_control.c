@@ -2,7 +2,7 @@
  * Copyright the libcomm authors */
 
 /* Alone: which sums ask for the control file, and obeying it. The communicators of its policies:
- * nccl_alone_policies.c. */
+ * nccl_alone_policies.c, nccl_alone_kept.c. */
 
 #include <stdlib.h>
 

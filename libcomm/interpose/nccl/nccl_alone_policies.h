@@ -54,10 +54,17 @@ struct lcomm_nccl_controlled {
   lcomm_status ask_status;
 };
 
+/* ------------------------------------------------------------ nccl_alone_kept.c */
+
 /* Part of a poll: ask all ranks which communicators nobody needs any more; then let these go, in
  * two polls, so that no rank frees what another one still looks at. */
 void lcomm_nccl_kept_ask(lcomm_nccl_controlled *mine);
 void lcomm_nccl_kept_answer(lcomm_nccl_controlled *mine);
+
+/* -------------------------------------------------------- nccl_alone_policies.c */
+
+/* What is in force may count shorter sums than before. */
+void lcomm_nccl_lower_min(lcomm_nccl_controlled *mine);
 
 typedef enum lcomm_nccl_change_kind {
   LCOMM_NCCL_CHANGE_POLICY,
