@@ -275,4 +275,5 @@ void lcomm_release(lcomm_comm *comm) {
   }
   lcomm_operations_move(comm, &moved); /* after a failure: cancels what is left */
   lcomm_comm_free(comm, false);
+  lcomm_left_comms_free(); /* who releases many destroys none */
 }

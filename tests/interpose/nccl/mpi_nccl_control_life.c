@@ -62,7 +62,7 @@ typedef struct changing {
   int round;
 } changing;
 
-/* So many looks at the file, with one sum in flight at a time: each one more has memory. */
+/* So many looks at the file, with one sum in flight at a time. */
 static void make_short_sums(const world *it, int looks) {
   enum { SHORT = 600 };
   for (int i = 0; i < looks * SUMS_BETWEEN_LOOKS; i++) {
@@ -83,11 +83,13 @@ static void change(void *context) {
   make_short_sums(&mine->it, 3);
 }
 
+/* A communicator that stays has some 1 MiB of the heap, and each round makes two. A sum that begins
+ * just before the last one is over on the host gets 80 KiB once. */
 static void many_changes_leave_nothing(void) {
   setenv("NCCL_COMMUNICATORS", "40", 0); /* as many changes */
   say("on");
   changing mine = {.it = begin(lossy)};
-  leave_nothing(change, &mine);
+  leave_at_most(256 << 10, change, &mine);
   end(&mine.it);
 }
 
