@@ -147,7 +147,7 @@ static void step(const world *it) {
 static void what_is_left_out_is_flushed(const char *words) {
   enum { STEPS = 2 * SUMS_BETWEEN_LOOKS };
   say("on");
-  world it = begin("net=topk:0.05+ef min=1K");
+  world it = begin("net=int8+ef min=1K");
   for (int round = 0; round < 2; round++) {
     memset(applied, 0, sizeof(applied));
     for (int i = 0; i < STEPS; i++) {
