@@ -143,6 +143,42 @@ void lcomm_nccl_made_end(const lcomm_nccl_made *made, const char *reason) {
   }
 }
 
+/* One of a policy before. */
+typedef struct lcomm_nccl_captured {
+  lcomm_nccl_made made;
+  struct lcomm_nccl_captured *next;
+} lcomm_nccl_captured;
+
+/* Without memory it stays to the end of the process. */
+static void keep(lcomm_nccl_backing *backing, const lcomm_nccl_made *made) {
+  lcomm_nccl_captured *it = malloc(sizeof *it);
+  if (!it) {
+    lcomm_nccl_log("there is no memory to end a communicator later, which stays");
+    return;
+  }
+  pthread_mutex_lock(&table.lock);
+  *it = (lcomm_nccl_captured){.made = *made, .next = backing->captured};
+  backing->captured = it;
+  pthread_mutex_unlock(&table.lock);
+}
+
+void lcomm_nccl_backing_drop_former(lcomm_nccl_backing *backing) {
+  if (backing->former.was_captured) {
+    keep(backing, &backing->former);
+  } else {
+    lcomm_nccl_made_end(&backing->former, NULL);
+  }
+  backing->former = (lcomm_nccl_made){0};
+}
+
+static void end_captured(lcomm_nccl_backing *backing) {
+  for (lcomm_nccl_captured *it = backing->captured, *next = NULL; it; it = next) {
+    next = it->next;
+    lcomm_nccl_made_end(&it->made, backing->given_up);
+    free(it);
+  }
+}
+
 void lcomm_nccl_backing_retain(lcomm_nccl_backing *backing) {
   pthread_mutex_lock(&backing->lock);
   backing->users++;
@@ -156,6 +192,7 @@ void lcomm_nccl_backing_release(lcomm_nccl_backing *backing) {
   if (!is_last) {
     return;
   }
+  end_captured(backing);
   lcomm_nccl_made_end(&backing->former, backing->given_up);
   lcomm_nccl_made_end(&backing->now, backing->given_up);
   pthread_mutex_destroy(&backing->lock);
@@ -178,6 +215,9 @@ static void give_up(lcomm_nccl_backing *backing, const char *reason) {
   backing->given_up = reason;
   if (backing->now.comm) {
     lcomm_abort(backing->now.comm, reason);
+  }
+  for (const lcomm_nccl_captured *it = backing->captured; it; it = it->next) {
+    lcomm_abort(it->made.comm, reason);
   }
 }
 

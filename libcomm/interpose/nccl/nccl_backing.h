@@ -47,7 +47,8 @@ typedef struct lcomm_nccl_backing {
   uint64_t turns, turn;        /* of parts that are made of it: given, and whose it is */
   lcomm_nccl_made now; /* without a communicator NCCL makes all calls. lcomm_nccl_backing_set() */
   lcomm_nccl_made former; /* of the policy before, whose residuals are to be flushed; else empty */
-  uint64_t pass;          /* nccl_over_groups.c */
+  struct lcomm_nccl_captured *captured; /* of policies before, that graphs may replay */
+  uint64_t pass;                        /* nccl_over_groups.c */
   lcomm_nccl_places places;
   const char *given_up;           /* why it is aborted, a constant; else NULL */
   const char *why;                /* ... because of this, a constant */
@@ -79,6 +80,10 @@ void lcomm_nccl_backing_leave(lcomm_nccl_backing *backing);
 
 /* Give it another communicator of libcomm, with its lock. Returns the one before. */
 lcomm_nccl_made lcomm_nccl_backing_set(lcomm_nccl_backing *backing, const lcomm_nccl_made *made);
+
+/* With its lock: `former` is not needed any more. It ends, unless graphs may have sums of it: then
+ * it stays as long as the backing, because they would be replayed without results. */
+void lcomm_nccl_backing_drop_former(lcomm_nccl_backing *backing);
 
 /* NCCL's communicator goes, or is given up for a reason, a constant; NULL: in order. Waits for
  * nobody, and unblocks who waits in a call when there is a reason. */

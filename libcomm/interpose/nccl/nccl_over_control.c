@@ -30,7 +30,7 @@ static void put_in_force(const change *it, lcomm_comm *comm) {
   at->control.off = false;
   lcomm_name_set(comm, at->name);
   lcomm_nccl_control_say(at->rank, "from here on the policy is ", lcomm_policy_string(comm));
-  lcomm_nccl_made_end(&at->former, NULL);
+  lcomm_nccl_backing_drop_former(at);
   at->former = lcomm_nccl_backing_set(at, &made);
   lcomm_nccl_feedback_suspend(at->former.feedback);
   lcomm_nccl_over_drop_former(at);
@@ -38,8 +38,7 @@ static void put_in_force(const change *it, lcomm_comm *comm) {
 
 void lcomm_nccl_over_drop_former(lcomm_nccl_backing *at) {
   if (at->former.comm && !lcomm_nccl_feedback_carries(at->former.feedback)) {
-    lcomm_nccl_made_end(&at->former, NULL);
-    at->former = (lcomm_nccl_made){0};
+    lcomm_nccl_backing_drop_former(at);
   }
 }
 

@@ -19,6 +19,17 @@ static lcomm_status begin_in_stream(lcomm_nccl_sum *it) {
                                               it->by, it->stream);
 }
 
+/* A graph replays it with the policy in force now, for which the control file may name another one
+ * later. */
+static void note_capture(const lcomm_nccl_sum *it) {
+  lcomm_nccl_made *now = &it->at->now;
+  int is_captured = 0;
+  if (!now->was_captured && lcomm_interpose_control_wanted()) {
+    (void)lcomm_device_captured(it->stream, &is_captured);
+    now->was_captured = is_captured;
+  }
+}
+
 static lcomm_status begin_awaited(lcomm_nccl_sum *it) {
   lcomm_comm *comm = it->at->now.comm;
   if (it->site.feedback) {
@@ -57,6 +68,7 @@ ncclResult_t lcomm_nccl_sum_begin(lcomm_nccl_sum *it) {
     }
   }
   lcomm_nccl_backing_enter(it->at);
+  note_capture(it);
   lcomm_status status = (is_awaited ? begin_awaited : begin_in_stream)(it);
   it->is_awaited = is_awaited && status == LCOMM_OK;
   ncclResult_t result = ended(it, comm_of(it), status);

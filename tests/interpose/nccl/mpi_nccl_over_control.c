@@ -61,10 +61,35 @@ static void in_groups_they_obey_at_the_end(void) {
   end(&it);
 }
 
+/* What was captured goes on with its policy, whatever came since. */
+static void graphs_of_a_policy_before_are_replayed(void) {
+  void *graph = NULL, *executable = NULL;
+  say("on");
+  world it = begin_over("net=none min=1K");
+  check(emulated_capture_begin(it.stream));
+  fine(ncclAllReduce(it.from, it.to, SUM_COUNT, ncclFloat32, ncclSum, it.comm, it.stream));
+  check(emulated_capture_end(it.stream, &graph));
+  check(emulated_graph_instantiate(graph, &executable));
+  put_floats(it.from, mpi_rank, SUM_COUNT);
+  for (int i = 1; i < SUMS_BETWEEN_LOOKS; i++) { /* the captured one was the first */
+    sum_is_right(&it, it.to, true);
+  }
+  for (int round = 0; round < 3; round++) {
+    say(round % 2 == 0 ? "policy net=int8 min=1K" : "on");
+    all_are(&it, true, round % 2 != 0);
+    put_floats(it.from, mpi_rank, SUM_COUNT);
+    to_device(it.to, it.from, SUM_COUNT * sizeof(float)); /* no result of a sum before */
+    check(emulated_graph_launch(executable, it.stream));
+    (void)holds_sum(it.stream, it.to, 0, SUM_COUNT, mpi_size, true);
+  }
+  check(emulated_executable_destroy(executable));
+  check(emulated_graph_destroy(graph));
+  end(&it);
+}
+
 static const mpi_property properties[] = {
-    PROPERTY(the_ranks_obey_at_the_same_sum),
-    PROPERTY(in_groups_they_obey_at_the_end),
-    PROPERTY(the_file_is_removed),
+    PROPERTY(the_ranks_obey_at_the_same_sum),           PROPERTY(in_groups_they_obey_at_the_end),
+    PROPERTY(graphs_of_a_policy_before_are_replayed),   PROPERTY(the_file_is_removed),
     PROPERTY(nothing_of_threads_is_left_on_the_device),
 };
 
