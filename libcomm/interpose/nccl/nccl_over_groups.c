@@ -91,6 +91,10 @@ void lcomm_nccl_over_note(lcomm_nccl_backing *backing) {
   lcomm_nccl_backing **it = lcomm_nccl_items_append(&mine->noted, sizeof(backing));
   if (it) {
     *it = backing;
+  } else { /* the other ranks would wait for this one */
+    lcomm_nccl_backing_enter(backing);
+    lcomm_abort(backing->now.comm, "a rank has no memory to read LCOMM_INTERPOSE_CONTROL");
+    lcomm_nccl_backing_leave(backing);
   }
 }
 
