@@ -146,15 +146,6 @@ static int device_of(const void *to, const void *from) {
   return lcomm_memory_is_on_device(there) ? there.device : 0;
 }
 
-static int copy_apart(const lcomm_device_table *table, void *to, const void *from, size_t size) {
-  void *stream = NULL;
-  int device = device_of(to, from);
-  int error = lcomm_device_stream_of(device, &stream);
-  error = error ? error : lcomm_device_copy_now(device, to, from, size, stream);
-  (void)table->stream.destroy(stream);
-  return error;
-}
-
 lcomm_status lcomm_device_copy(void *to, const void *from, size_t size) {
   static const char call[] = "lcomm_device_copy";
   if (size == 0) {
@@ -164,7 +155,8 @@ lcomm_status lcomm_device_copy(void *to, const void *from, size_t size) {
     return is_null(call);
   }
   const lcomm_device_table *table = find(call);
-  return table ? ended(table, call, copy_apart(table, to, from, size)) : LCOMM_ERR_SYSTEM;
+  return table ? ended(table, call, lcomm_device_copy_apart(device_of(to, from), to, from, size))
+               : LCOMM_ERR_SYSTEM;
 }
 
 /* ------------------------------------------------------------------- waiting */

@@ -100,6 +100,24 @@ int lcomm_device_copy_now(int ordinal, void *to, const void *from, size_t size, 
   return error;
 }
 
+static int copy_in(void **stream, const lcomm_device_table *of, void *to, const void *from,
+                   size_t size) {
+  LCOMM_DEVICE_TRY(of->stream.work_create(stream));
+  LCOMM_DEVICE_TRY(of->copy(to, from, size, *stream));
+  return of->stream.finish(*stream);
+}
+
+int lcomm_device_copy_apart(int ordinal, void *to, const void *from, size_t size) {
+  const lcomm_device_table *of = lcomm_device_get(NULL);
+  void *stream = NULL;
+  int before = ordinal;
+  int error = lcomm_device_enter(of, ordinal, &before);
+  error = error ? error : copy_in(&stream, of, to, from, size);
+  (void)of->stream.destroy(stream);
+  (void)of->use(before);
+  return error;
+}
+
 static int read_loads(struct dl_phdr_info *info, size_t size, void *loads) {
   (void)size;
   *(unsigned long long *)loads = info->dlpi_adds;

@@ -182,6 +182,9 @@ void *lcomm_device_memory_of(int ordinal, size_t size, int (*get)(size_t size, v
 int lcomm_device_stream_of(int ordinal, void **stream);
 int lcomm_device_copy_now(int ordinal, void *to, const void *from, size_t size, void *stream);
 
+/* The same in a stream that is made for it, whose queue no stream of the program shares. */
+int lcomm_device_copy_apart(int ordinal, void *to, const void *from, size_t size);
+
 /* The same as lcomm_device_get for a program that may use no device at all, and is spared the start
  * of CUDA then: NULL, too, as long as nothing has loaded CUDA's driver into this process, because
  * no address can be one of a device before. */

@@ -34,26 +34,6 @@ static bool find(const lcomm_comm *comm, awaited_read *found) {
   return false;
 }
 
-static int copy_in(void **stream, const uint8_t *there, uint8_t *here, size_t size, int ordinal,
-                   int *before) {
-  const lcomm_device_table *table = lcomm_device_get(NULL);
-  LCOMM_DEVICE_TRY(lcomm_device_enter(table, ordinal, before));
-  LCOMM_DEVICE_TRY(table->stream.work_create(stream));
-  LCOMM_DEVICE_TRY(table->copy(here, there, size, *stream));
-  return table->stream.finish(*stream);
-}
-
-/* Without the communicator's turn. The number of a call that failed, or 0. */
-static int copy_from(const uint8_t *there, uint8_t *here, size_t size, int ordinal) {
-  const lcomm_device_table *table = lcomm_device_get(NULL);
-  void *stream = NULL;
-  int before = ordinal;
-  int error = copy_in(&stream, there, here, size, ordinal, &before);
-  (void)table->stream.destroy(stream);
-  (void)table->use(before);
-  return error;
-}
-
 /* Memory of this process for a payload that has to come here. */
 static uint8_t *room_for(lcomm_run *run, lcomm_slot_memory *slot) {
   if (!slot->wire) { /* a plain run on the host meant to read it at its sender */
@@ -111,7 +91,7 @@ static lcomm_status read_one(lcomm_comm *comm, const awaited_read *it) {
     return cannot_read(it, "out of memory");
   }
   unsigned depth = lcomm_turn_give(comm);
-  int error = copy_from(there, bytes, size, ordinal);
+  int error = lcomm_device_copy_apart(ordinal, bytes, there, size);
   lcomm_turn_take(comm, depth);
   lcomm_status status = LCOMM_OK;
   if (is_still_awaited(comm, it)) {

@@ -184,14 +184,18 @@ static void a_sum_needs_no_call_of_a_rank_that_waits_for_something_else(void) {
   }
 }
 
+static void end_in_place(device_sum *it, const char *what) {
+  holds(it, it->send, what);
+  check(device->memory.free(it->send));
+  check(device->memory.free(it->receive));
+}
+
 static void in_place(MPI_Comm comm) {
   device_sum sum = new_sum(5, 1);
   MPI_Request request;
   MPI_Iallreduce(MPI_IN_PLACE, sum.send, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
-  holds(&sum, sum.send, "in place");
-  check(device->memory.free(sum.send));
-  check(device->memory.free(sum.receive));
+  end_in_place(&sum, "in place");
 }
 
 static void scattered(MPI_Comm comm) {
@@ -207,9 +211,7 @@ static void scattered_in_place(MPI_Comm comm) {
   MPI_Request request;
   MPI_Ireduce_scatter_block(MPI_IN_PLACE, sum.send, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
-  holds(&sum, sum.send, "reduce-scatter in place");
-  check(device->memory.free(sum.send));
-  check(device->memory.free(sum.receive));
+  end_in_place(&sum, "reduce-scatter in place");
 }
 
 static void all_kinds_of_sums_are_right(void) {

@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "libcomm/interpose/mpi/interpose_held.h"
 #include "libcomm/interpose/mpi/interpose_left.h"
 #include "libcomm/interpose/mpi/interpose_persistent.h"
 
@@ -180,7 +181,7 @@ void lcomm_interpose_queue_stop(void) {
   }
   queue.spare = NULL;
   served.queues.spare = NULL;
-  lcomm_interpose_requests_free();
+  lcomm_interpose_held_free();
   lcomm_interpose_slots_free();
 }
 

@@ -43,9 +43,6 @@ bool lcomm_interpose_request_failed(MPI_Status *status);
  * it is of a call that is done, which MPI learns at about this time. */
 bool lcomm_interpose_request_free_when_done(MPI_Request request, bool *done);
 
-/* Free memory that is kept for further requests. */
-void lcomm_interpose_requests_free(void);
-
 /* ---------------------------------------------------- interpose_queue_comm.c */
 
 struct lcomm_interpose_comm_queue;

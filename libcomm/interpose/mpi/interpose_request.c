@@ -229,7 +229,3 @@ void lcomm_interpose_requests_detach(const lcomm_interpose_comm *at) {
     pthread_mutex_unlock(&lcomm_interpose_held_lock);
   }
 }
-
-void lcomm_interpose_requests_free(void) {
-  lcomm_interpose_held_free();
-}

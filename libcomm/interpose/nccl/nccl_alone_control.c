@@ -102,7 +102,7 @@ void lcomm_nccl_control_sum(const lcomm_nccl_call *call) {
     poll(call->comm);
   }
   if (mine->sum_is_captured && mine->in_force) {
-    mine->in_force->was_captured = true;
+    mine->in_force->made.was_captured = true;
   }
 }
 

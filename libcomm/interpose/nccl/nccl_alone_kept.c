@@ -14,7 +14,7 @@
 static bool may_go(const lcomm_nccl_controlled *mine, const lcomm_nccl_kept *it) {
   bool flushes =
       mine->former == it->made.feedback && lcomm_nccl_feedback_carries(it->made.feedback);
-  return it != mine->in_force && !it->was_captured && !flushes && !mine->is_capturing &&
+  return it != mine->in_force && !it->made.was_captured && !flushes && !mine->is_capturing &&
          !lcomm_is_busy(it->made.comm);
 }
 

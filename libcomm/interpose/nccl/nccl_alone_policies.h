@@ -12,7 +12,6 @@
 typedef struct lcomm_nccl_kept {
   struct lcomm_nccl_kept *next;
   lcomm_nccl_made made;
-  bool was_captured; /* graphs may have calls of it, so it stays */
   char policy[LCOMM_INTERPOSE_CONTROL_MAX];
 } lcomm_nccl_kept;
 

@@ -156,19 +156,22 @@ static void keep(lcomm_nccl_backing *backing, const lcomm_nccl_made *made) {
     lcomm_nccl_log("there is no memory to end a communicator later, which stays");
     return;
   }
-  pthread_mutex_lock(&table.lock);
   *it = (lcomm_nccl_captured){.made = *made, .next = backing->captured};
   backing->captured = it;
-  pthread_mutex_unlock(&table.lock);
 }
 
+/* Who gives up looks at all with the table's lock. */
 void lcomm_nccl_backing_drop_former(lcomm_nccl_backing *backing) {
-  if (backing->former.was_captured) {
-    keep(backing, &backing->former);
-  } else {
-    lcomm_nccl_made_end(&backing->former, NULL);
-  }
+  pthread_mutex_lock(&table.lock);
+  lcomm_nccl_made former = backing->former;
   backing->former = (lcomm_nccl_made){0};
+  if (former.was_captured) {
+    keep(backing, &former);
+  }
+  pthread_mutex_unlock(&table.lock);
+  if (!former.was_captured) {
+    lcomm_nccl_made_end(&former, NULL);
+  }
 }
 
 static void end_captured(lcomm_nccl_backing *backing) {
@@ -202,22 +205,26 @@ void lcomm_nccl_backing_release(lcomm_nccl_backing *backing) {
   free(backing);
 }
 
-lcomm_nccl_made lcomm_nccl_backing_set(lcomm_nccl_backing *backing, const lcomm_nccl_made *made) {
+void lcomm_nccl_backing_set(lcomm_nccl_backing *backing, const lcomm_nccl_made *made) {
   pthread_mutex_lock(&table.lock);
-  lcomm_nccl_made before = backing->now;
+  backing->former = backing->now;
   backing->now = *made;
   pthread_mutex_unlock(&table.lock);
-  return before;
+}
+
+static void abort_made(const lcomm_nccl_made *made, const char *reason) {
+  if (made->comm) {
+    lcomm_abort(made->comm, reason);
+  }
 }
 
 /* With the table's lock, and without its own, which a call that is to be unblocked may hold. */
 static void give_up(lcomm_nccl_backing *backing, const char *reason) {
   backing->given_up = reason;
-  if (backing->now.comm) {
-    lcomm_abort(backing->now.comm, reason);
-  }
+  abort_made(&backing->now, reason);
+  abort_made(&backing->former, reason);
   for (const lcomm_nccl_captured *it = backing->captured; it; it = it->next) {
-    lcomm_abort(it->made.comm, reason);
+    abort_made(&it->made, reason);
   }
 }
 

@@ -78,8 +78,8 @@ void lcomm_nccl_backing_release(lcomm_nccl_backing *backing);
 void lcomm_nccl_backing_enter(lcomm_nccl_backing *backing);
 void lcomm_nccl_backing_leave(lcomm_nccl_backing *backing);
 
-/* Give it another communicator of libcomm, with its lock. Returns the one before. */
-lcomm_nccl_made lcomm_nccl_backing_set(lcomm_nccl_backing *backing, const lcomm_nccl_made *made);
+/* Give it another communicator of libcomm, with its lock. The one before is the former one. */
+void lcomm_nccl_backing_set(lcomm_nccl_backing *backing, const lcomm_nccl_made *made);
 
 /* With its lock: `former` is not needed any more. It ends, unless graphs may have sums of it: then
  * it stays as long as the backing, because they would be replayed without results. */

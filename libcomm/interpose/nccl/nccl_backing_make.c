@@ -164,7 +164,7 @@ static void publish(maker *it, outcome *of, lcomm_status status) {
     lcomm_nccl_over_backing(of->comm);
   }
   pthread_mutex_lock(&backing->lock);
-  (void)lcomm_nccl_backing_set(backing, &made);
+  lcomm_nccl_backing_set(backing, &made);
   backing->manner = of->manner;
   backing->places = of->places;
   backing->min_bytes = facts.min_bytes;

@@ -30,7 +30,7 @@ void lcomm_nccl_feedback_destroy(lcomm_nccl_feedback *feedback);
 typedef struct lcomm_nccl_made {
   lcomm_comm *comm;
   lcomm_nccl_feedback *feedback;
-  bool was_captured; /* over NCCL: a graph may have sums of it */
+  bool was_captured; /* a graph may have sums of it, so it stays */
 } lcomm_nccl_made;
 
 /* With the error feedback that the communicator's policy asks for. */

@@ -31,7 +31,7 @@ static void put_in_force(const change *it, lcomm_comm *comm) {
   lcomm_name_set(comm, at->name);
   lcomm_nccl_control_say(at->rank, "from here on the policy is ", lcomm_policy_string(comm));
   lcomm_nccl_backing_drop_former(at);
-  at->former = lcomm_nccl_backing_set(at, &made);
+  lcomm_nccl_backing_set(at, &made);
   lcomm_nccl_feedback_suspend(at->former.feedback);
   lcomm_nccl_over_drop_former(at);
 }
